@@ -1,0 +1,1 @@
+"""The command line; each command imports only what it needs."""

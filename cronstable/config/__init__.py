@@ -1,0 +1,1 @@
+"""Text in, checked values out; no reactor, no I/O but reading files."""

@@ -1,0 +1,1 @@
+"""Where a run's process lives: launched, watched, ended, re-attached."""

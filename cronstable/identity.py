@@ -1,0 +1,25 @@
+"""Who this process is: one value, handed to constructors."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+
+import attrs
+
+
+@attrs.frozen
+class Identity:
+    """Names of this node and of this process's life."""
+
+    node_name: str
+    host: str
+    pid: int
+    instance: str
+    """A random token of this process, 32 hex digits."""
+
+
+def this_process(pid: int, node_name: str | None = None) -> Identity:
+    """Return the identity of the running process; C{node_name} defaults to the host name."""
+    host = socket.gethostname()
+    return Identity(node_name or host, host, pid, secrets.token_hex(16))

@@ -1,0 +1,1 @@
+"""A run's life: admission, launch, output, outcome, retry, history, slots."""
