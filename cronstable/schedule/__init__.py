@@ -1,0 +1,24 @@
+"""
+When a job is due: the schedule dialect, its fires across time zones, and what can be said of it.
+"""
+
+from cronstable.schedule.errors import NoZoneData, ScheduleError, UnknownZone
+from cronstable.schedule.expression import NICKNAMES, REBOOT, collapse
+from cronstable.schedule.timetable import Schedule, parse, vixie_reading
+from cronstable.schedule.zones import ZoneSource, reload_zones, zone_named, zone_source
+
+__all__ = [
+    "NICKNAMES",
+    "REBOOT",
+    "NoZoneData",
+    "Schedule",
+    "ScheduleError",
+    "UnknownZone",
+    "ZoneSource",
+    "collapse",
+    "parse",
+    "reload_zones",
+    "vixie_reading",
+    "zone_named",
+    "zone_source",
+]
