@@ -13,6 +13,8 @@ from zope.interface import Interface
 
 StreamName = Literal["stdout", "stderr"]
 
+Notice = Literal["waiting", "timeout", "killing", "unsignalled", "uncapped"]
+
 
 @attrs.frozen
 class DropTo:
@@ -77,6 +79,8 @@ class Usage:
     samples: int = 0
     series: tuple[tuple[float, float, int], ...] = ()
     """(epoch seconds, CPU percent, RSS bytes) points, oldest first."""
+    latest: tuple[float, float, int] | None = None
+    """The newest such point, kept also where no series is."""
 
 
 @attrs.frozen
@@ -108,7 +112,9 @@ class Ended:
     How a launch ended, told exactly once.
 
     C{status} is the exit status, -N after signal N, None when nothing ran or the status was
-    lost.  C{cause} is the first stated intent: a cancel before the exit wins over the exit.
+    lost.  C{cause} is the first stated intent while the run was open, that is until its main
+    process has exited and its captured streams have closed: a cancel or a deadline before that
+    wins over the exit, whose status is still told.
     """
 
     cause: EndCause
@@ -129,11 +135,23 @@ class IObserver(Interface):
     What an executor tells about one launch.
 
     Order: C{started} (unless not started), any number of C{output}, C{exited}, C{held_open} at
-    most once, and last C{ended} once.  Calls may come before C{launch} has returned.
+    most once, and last C{ended} once.  Calls may come before C{launch} has returned.  Where a
+    switch to another account fails only after the spawn, C{started} has been told although
+    C{ended} says not-started.
     """
 
     def wanted() -> bool:
-        """Return whether a launch that had to wait for headroom should still happen."""
+        """Return whether a launch that had to wait its turn or for room should still happen."""
+
+    def notice(kind: str, detail: str) -> None:
+        """
+        Something happened that deserves a line in the log; C{kind} is a L{Notice}.
+
+        'waiting' once when there is no room to start (detail: why); 'timeout' at the deadline;
+        'killing' when the main process outlived its grace (detail: the grace in seconds);
+        'unsignalled' when the system refused a signal (detail: the pid and the error);
+        'uncapped' when resource caps could not be applied (detail: why).
+        """
 
     def started(pid: int) -> None:
         """The process runs; C{pid} is also its session and its group."""
@@ -177,6 +195,8 @@ class IExecutor(Interface):
     def cancel(ref: str, grace: float) -> bool:
         """
         End a launch: SIGTERM to its group, SIGKILL C{grace} seconds later; False if it is gone.
+
+        A launch that still waits for room ends at once.  Cancelled again, the shorter grace holds.
         """
 
     def flow(ref: str, stream: str, paused: bool) -> None:
