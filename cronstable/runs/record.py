@@ -84,6 +84,8 @@ class RunRecord:
     """Who asked for a cancel, when someone did."""
     leftovers: tuple[Leftover, ...] = ()
     overlong_lines: int = 0
+    start_failed: bool = False
+    """Whether no process ever ran (exit code 127); a command may also exit 127 by itself."""
 
 
 @attrs.frozen
