@@ -29,14 +29,12 @@ def month_mask(of_month: DaysOfMonth, of_week: DaysOfWeek, either: bool, shape: 
     """
     The selected days of a month of this shape; bit 0 is the first.
 
-    Both fields must select a day; with `either`, one of two restricted fields is enough.
+    Both fields must select a day; with `either`, one of them is enough.
     """
     all_days = (1 << shape_length(shape)) - 1
     by_date = all_days if of_month.unrestricted else _by_date(of_month, shape) & all_days
     by_week = all_days if of_week.unrestricted else _by_week(of_week, shape) & all_days
-    if either and not of_month.unrestricted and not of_week.unrestricted:
-        return by_date | by_week
-    return by_date & by_week
+    return by_date | by_week if either else by_date & by_week
 
 
 def nearest_weekday(day: int, shape: int) -> int:

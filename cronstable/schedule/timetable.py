@@ -13,7 +13,7 @@ import attrs
 
 from cronstable.schedule import search, zones
 from cronstable.schedule.calendar import DAY, END_LABEL, shape_of
-from cronstable.schedule.expression import Expression, read
+from cronstable.schedule.expression import Expression, read, split
 
 _SLACK = 2 * DAY
 
@@ -155,15 +155,14 @@ def vixie_reading(schedule: Schedule) -> Schedule:
     """
     The schedule as classic cron would take it: the same one wherever the meaning is the same.
 
-    Classic cron fires when either of two restricted day fields matches; a day field that
-    begins with a star counts as unrestricted there.
+    Classic cron fires when either day field matches, unless one of them begins with a star.
     """
     expression = schedule.expression
-    columns = schedule.resolved.split(" ")
-    if not expression.both_days_restricted:
-        return schedule
+    columns = split(schedule.resolved)
     day_of_month, day_of_week = (columns[3], columns[5]) if len(columns) == 7 else columns[2:5:2]
-    if day_of_month[:1] == "*" or day_of_week[:1] == "*":
+    if day_of_month[:1] in "*?" or day_of_week[:1] in "*?":
+        return schedule
+    if expression.of_month.unrestricted and expression.of_week.unrestricted:
         return schedule
     return attrs.evolve(schedule, expression=attrs.evolve(expression, either=True))
 
