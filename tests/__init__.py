@@ -1,0 +1,1 @@
+"""The tests of cronstable, laid out as the package is; run with trial."""
