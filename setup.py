@@ -53,6 +53,7 @@ setup(
     extras_require={
         "test": [*TEST, *SENTRY],
         "sentry": SENTRY,
+        "lint": LINT,
         "dev": [*TEST, *SENTRY, *LINT, "tox"],
     },
     entry_points={"console_scripts": ["cronstable = cronstable.commands.main:main"]},

@@ -24,17 +24,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _never_fail_to_print()
     try:
-        status = _run(sys.argv[1:] if argv is None else argv)
+        status = _status_of(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return status
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone; the interpreter must not trip over it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _status_of(argv: Sequence[str]) -> int:
+    try:
+        return _run(argv)
+    except SystemExit as stop:  # From argparse, after a usage error or a help text.
+        return stop.code if isinstance(stop.code, int) else 1
 
 
 def _run(argv: Sequence[str]) -> int:

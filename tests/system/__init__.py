@@ -1,0 +1,1 @@
+"""Tests of the real daemon as a process of its own."""
