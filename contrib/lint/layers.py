@@ -38,10 +38,10 @@ BELOW: dict[str, str] = {
 }
 """Rooms that are packages, lowest first."""
 
-BOTTOM = frozenset("agenda clock events identity platform service version".split())
+BOTTOM = frozenset("agenda clock events identity platform service threads version".split())
 """Modules for everybody; they import only each other."""
 
-HOUSE = frozenset("daemon chores reload signals".split())
+HOUSE = frozenset("daemon chores logs reload signals".split())
 """Modules that put the rooms together; they may import every room and each other."""
 
 TOP = frozenset("commands tap simulation __main__".split())
