@@ -22,7 +22,6 @@ import attrs
 from cronstable.config.crontab import is_crontab_name, is_yaml_name
 
 _DESCRIPTOR = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(?:self|thread-self|\d+)/fd/\d+")
-_NO_BYTES = hashlib.sha256(b"").digest()
 _WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 ROOM = 1024
@@ -37,8 +36,9 @@ class Source:
     One file as a load read it; C{path} is absolute.
 
     C{mtime_ns} and C{size} are its stat just before the read, None where it is not a regular
-    file; C{digest} is the SHA-256 of the bytes.  A C{read_once} source gives its bytes once: a
-    pipe, a FIFO, a terminal, a device, or whatever is behind C{/dev/stdin} and C{/dev/fd/N}.
+    file; C{digest} is the SHA-256 of the C{length} bytes that the read gave.  A C{read_once}
+    source gives its bytes once: a pipe, a FIFO, a terminal, a device, or whatever is behind
+    C{/dev/stdin} and C{/dev/fd/N}.
     """
 
     path: str
@@ -46,11 +46,16 @@ class Source:
     mtime_ns: int | None
     size: int | None
     digest: bytes
+    length: int
 
     @property
-    def empty(self) -> bool:
-        """Whether the read gave no bytes at all."""
-        return self.digest == _NO_BYTES
+    def spent(self) -> bool:
+        """
+        Whether a source that reads once had given its bytes, or some of them, to an earlier read.
+
+        Some systems let C{/dev/fd/N} share the descriptor's place in a regular file.
+        """
+        return self.read_once and (not self.length or self.length < (self.size or 0))
 
 
 @attrs.frozen
@@ -98,6 +103,11 @@ class Reader:
     def sources(self) -> tuple[Source, ...]:
         """All that this load read, and all that the cached entries which it used had read."""
         return self._whole.sources
+
+    @property
+    def read_once(self) -> bool:
+        """Whether this load itself read a source that gives its bytes once."""
+        return any(source.read_once for source, _ in self._held.values())
 
     @property
     def listings(self) -> tuple[Listing, ...]:
@@ -171,6 +181,7 @@ class Reader:
             found.st_mtime_ns if regular else None,
             found.st_size if regular else None,
             hashlib.sha256(data).digest(),
+            len(data),
         )
         self._held[path] = source, data
         return source, data

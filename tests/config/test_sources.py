@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.config.sources import (
@@ -72,13 +73,13 @@ class ReaderTests(SourcesTestCase):
         (source,) = reader.sources
         found = os.stat(path)
         self.assertEqual(
-            (source.path, source.read_once, source.mtime_ns, source.size, source.empty),
-            (path, False, found.st_mtime_ns, 4, False),
+            (source.path, source.read_once, source.mtime_ns, source.size, source.length),
+            (path, False, found.st_mtime_ns, 4, 4),
         )
         self.write("a", "")
         reader = Reader()
         reader.read(path)
-        self.assertTrue(reader.sources[0].empty)
+        self.assertFalse(reader.sources[0].spent)
 
     def test_one_state_in_a_load(self) -> None:
         """A load sees a file in one state, however often it reads it; the next one reads again."""
@@ -131,7 +132,18 @@ class ReaderTests(SourcesTestCase):
         """A device such as C{/dev/null} reads once, and may be empty."""
         reader = Reader()
         self.assertEqual(reader.read("/dev/null"), b"")
-        self.assertTrue(reader.sources[0].read_once and reader.sources[0].empty)
+        self.assertTrue(reader.sources[0].read_once and reader.sources[0].spent)
+
+    def test_spent(self) -> None:
+        """A drained pipe gives nothing, and the rest of a file counts as spent as well."""
+        pipe = self.piped(b"bytes")
+        first, second = Reader(), Reader()
+        first.read(pipe)
+        second.read(pipe)
+        self.assertEqual([r.sources[0].spent for r in (first, second)], [False, True])
+        whole = attrs.evolve(second.sources[0], size=5, length=5)
+        self.assertFalse(whole.spent)
+        self.assertTrue(attrs.evolve(whole, length=2).spent)
 
     def test_scopes(self) -> None:
         """What is read in a scope counts for the scopes around it, and for no others."""
