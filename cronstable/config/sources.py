@@ -105,11 +105,6 @@ class Reader:
         return self._whole.sources
 
     @property
-    def read_once(self) -> bool:
-        """Whether this load itself read a source that gives its bytes once."""
-        return any(source.read_once for source, _ in self._held.values())
-
-    @property
     def listings(self) -> tuple[Listing, ...]:
         """The directories that this load listed."""
         return tuple(self._listings)

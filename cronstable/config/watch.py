@@ -181,17 +181,19 @@ class SourceWatch:
         self._answered = attempt.before
         self.successful = False
 
-    def refused(self, attempt: Attempt, error: str, read_once: bool = False) -> bool:
+    def refused(self, attempt: Attempt, error: str, sources: Sequence[Source] = ()) -> bool:
         """
         Take note of a parse that failed, and return whether to log the error in full.
 
         It is tried again at the next check, until it parses, and told once for each distinct
-        text and for each request.  If the configuration itself reads once, or (C{read_once}) the
-        parse read another source that does, it is only tried again on a request or a change.
+        text and for each request.  If the configuration itself, or one of the C{sources} that
+        the parse had read by then, reads once, it is only tried again on a request or a change.
         """
         self.successful = False
-        once = self._main_reads_once or read_once
-        self._answered = attempt.before if once else None
+        self._answered = None
+        if self._main_reads_once or any(source.read_once for source in sources):
+            self._answered = _with_more(attempt.before, sources)
+            self._paths = frozenset(look.path for look in self._answered.looks)
         told = error in self._refusals and not attempt.requested
         if len(self._refusals) >= _MOST_REFUSALS:
             self._refusals.clear()
@@ -249,6 +251,13 @@ def _look(path: str) -> Look:
     if stat.S_ISDIR(found.st_mode):
         return Look(path, found.st_mtime_ns)
     return Look(path)
+
+
+def _with_more(signature: Signature, sources: Iterable[Source]) -> Signature:
+    """Return a signature with what the sources that it does not know showed when they were read."""
+    looks = {source.path: Look(source.path, source.mtime_ns, source.size) for source in sources}
+    looks.update((look.path, look) for look in signature.looks)
+    return Signature(tuple(looks[path] for path in sorted(looks)))
 
 
 def _as_read(signature: Signature, sources: Iterable[Source]) -> bool:

@@ -298,12 +298,24 @@ class RegularTests(WatchTestCase):
 
     def test_refused_after_a_pipe_was_read(self) -> None:
         """A parse that read a pipe and failed is not tried again until something changes."""
-        self.start(self.main, self.other)
+        self.start(self.main)
         self.write("main.yaml", "jobs: [")
-        self.watched.refused(self.watched.begin(False), "bad", read_once=True)
+        attempt = self.watched.begin(False)
+        self.watched.refused(attempt, "bad", self.reader(self.main, "/dev/null").sources)
         self.decides(KEEP)
         self.assertIs(self.watched.should_parse(True), PARSE)
         self.write("main.yaml", "jobs")
+        self.decides(PARSE)
+
+    def test_refused_with_a_new_source(self) -> None:
+        """A file that only the refused parse read is a reason to try again as well."""
+        self.start(self.main)
+        self.write("main.yaml", "jobs: [")
+        attempt = self.watched.begin(False)
+        sources = self.reader(self.main, self.other, "/dev/null").sources
+        self.watched.refused(attempt, "bad", sources)
+        self.decides(KEEP)
+        self.write("env", "A=2")
         self.decides(PARSE)
 
     def test_removed(self) -> None:
