@@ -12,6 +12,7 @@ from typing import Any, Literal
 import attrs
 
 from cronstable.config.values import (
+    NOTIFY_REPORT,
     ClusterPolicy,
     JobConfig,
     Origin,
@@ -90,7 +91,7 @@ class WebConfig:
     """
 
     listen: tuple[str, ...]
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
     allowed_origins: tuple[str, ...] = ()
     auth_token: Secret | None = None
     auth_tokens: tuple[ScopedToken, ...] = ()
@@ -223,8 +224,8 @@ class StateConfig:
     """
     The C{state} section; C{path} is absolute, C{max_runs_per_job} <= 0 means unbounded.
 
-    C{fsync} (ours) says when writes are forced to the disk: C{always}, C{rename} (the file before
-    it takes its name, not the directory) or C{never}.
+    C{fsync} (ours): C{always} forces each file and its directory entry to the disk, C{rename} only
+    the file before it takes its name, C{never} leaves both to the system.
     """
 
     path: str
@@ -235,7 +236,7 @@ class StateConfig:
     gc_grace: int = 604800
     max_ops_per_second: float = 0.0
     slot_ttl: float = 30.0
-    fsync: Literal["always", "rename", "never"] = "rename"
+    fsync: Literal["always", "rename", "never"] = "always"
     job_api: JobApiConfig = JobApiConfig()
 
 
@@ -253,7 +254,7 @@ class NotifyConfig:
     """The C{notify} section: which events are told, and to whom."""
 
     events: tuple[str, ...] = NOTIFY_EVENTS
-    report: Report = Report()
+    report: Report = NOTIFY_REPORT
 
 
 @attrs.frozen

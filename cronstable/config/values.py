@@ -7,15 +7,21 @@ seconds, sizes are bytes.  docs/configuration.md specifies each key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import attrs
 
+from cronstable.config import templates
 from cronstable.schedule import Schedule
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 ClusterPolicy = Literal["Leader", "PreferLeader", "EveryNode"]
+
+
+def _names(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the names of C{pairs} for a repr, since their values may be secret."""
+    return repr(tuple(name for name, _ in pairs))
 
 
 @attrs.frozen
@@ -86,8 +92,8 @@ class MailReport:
     to: str | None = None
     smtp_host: str | None = None
     smtp_port: int = 25
-    subject: str = ""
-    body: str = ""
+    subject: str = templates.SUBJECT
+    body: str = templates.BODY
     username: str | None = None
     password: Secret = Secret()
     tls: bool = False
@@ -101,8 +107,8 @@ class SentryReport:
     """The C{sentry} reporter of one hook; C{level}, C{extra} are None when not written."""
 
     dsn: Secret = Secret()
-    body: str = ""
-    fingerprint: tuple[str, ...] = ()
+    body: str = templates.SENTRY_BODY
+    fingerprint: tuple[str, ...] = templates.FINGERPRINT
     level: str | None = None
     extra: tuple[tuple[str, str], ...] | None = None
     environment: str | None = None
@@ -111,23 +117,33 @@ class SentryReport:
 
 @attrs.frozen
 class ShellReport:
-    """The C{shell} reporter of one hook; C{timeout} in seconds."""
+    """The C{shell} reporter of one hook; C{shell} empty = the platform's, as for a job."""
 
     shell: str = "/bin/sh"
     command: str | tuple[str, ...] | None = None
     timeout: float = 60.0
 
+    @property
+    def seconds(self) -> float:
+        """How long the command may take: C{timeout}, or the default where that is not above 0."""
+        return self.timeout if self.timeout > 0 else 60.0
+
 
 @attrs.frozen
 class WebhookReport:
-    """The C{webhook} reporter of one hook; C{timeout} in seconds."""
+    """The C{webhook} reporter of one hook."""
 
     url: Secret = Secret()
     method: str = "POST"
     content_type: str = "application/json"
-    headers: tuple[tuple[str, str], ...] = ()
-    body: str = ""
+    headers: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=_names)
+    body: str = templates.WEBHOOK_BODY
     timeout: float = 10.0
+
+    @property
+    def seconds(self) -> float:
+        """How long a request may take: C{timeout}, or the default where that is not above 0."""
+        return self.timeout if self.timeout > 0 else 10.0
 
 
 @attrs.frozen
@@ -150,7 +166,7 @@ class EventlogReport:
 
 @attrs.frozen
 class Report:
-    """All reporters of one hook."""
+    """All reporters of one hook; the defaults are those of a job's failure or success."""
 
     mail: MailReport = MailReport()
     sentry: SentryReport = SentryReport()
@@ -158,6 +174,25 @@ class Report:
     webhook: WebhookReport = WebhookReport()
     push: PushReport = PushReport()
     eventlog: EventlogReport = EventlogReport()
+
+
+LATE_REPORT = Report(
+    mail=MailReport(subject=templates.LATE_SUBJECT, body=templates.LATE_BODY),
+    sentry=SentryReport(
+        body=templates.LATE_SENTRY_BODY, fingerprint=templates.LATE_FINGERPRINT
+    ),
+    webhook=WebhookReport(body=templates.LATE_WEBHOOK_BODY),
+)
+"""What C{onLate} reports unless the configuration says more."""
+
+NOTIFY_REPORT = Report(
+    mail=MailReport(subject=templates.NOTIFY_SUBJECT, body=templates.NOTIFY_BODY),
+    sentry=SentryReport(
+        body=templates.NOTIFY_SENTRY_BODY, fingerprint=templates.NOTIFY_FINGERPRINT
+    ),
+    webhook=WebhookReport(body=templates.NOTIFY_WEBHOOK_BODY),
+)
+"""What C{notify} reports unless the configuration says more."""
 
 
 @attrs.frozen
@@ -217,8 +252,10 @@ class JobConfig:
     One job (or a workflow task's template), complete.
 
     C{schedule} is None for C{@reboot}; C{schedule_text} is what the configuration says, blanks
-    collapsed.  C{environment} is the merged list (env_file first, later wins), C{identity} and
-    C{working_directory} are resolved at load.
+    collapsed.  C{shell} empty means the platform's.  C{environment} is the merged list (env_file
+    first, later wins).  C{uid}, C{gid} and C{login} are what C{user} and C{group} came to at load;
+    C{login} None means no supplementary groups.  C{working_directory} is absolute or None.
+    C{output_grace} bounds the wait for captured streams after the exit (None = unbounded).
     """
 
     name: str
@@ -229,7 +266,7 @@ class JobConfig:
     utc: bool = True
     shell: str = "/bin/sh"
     enabled: bool = True
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=_names)
     env_file: str | None = None
     working_directory: str | None = None
     user: str | int | None = None
@@ -251,7 +288,7 @@ class JobConfig:
     on_failure: Report = Report()
     on_permanent_failure: Report = Report()
     on_success: Report = Report()
-    on_late: Report = Report()
+    on_late: Report = LATE_REPORT
     concurrency_policy: ConcurrencyPolicy = "Allow"
     concurrency_scope: Literal["node", "cluster"] = "node"
     cluster_policy: ClusterPolicy = "Leader"
