@@ -120,7 +120,7 @@ class Ended:
     cause: EndCause
     status: int | None = None
     reason: str | None = None
-    """For not-started: why, as a sentence for the operator, without secrets."""
+    """For not-started, or a lost status: why, for the operator, without secrets."""
     killed: bool = False
     """Whether the group needed SIGKILL."""
     output_cut: bool = False
@@ -147,7 +147,8 @@ class IObserver(Interface):
         """
         Something happened that deserves a line in the log; C{kind} is a L{Notice}.
 
-        'waiting' once when there is no room to start (detail: why); 'timeout' at the deadline;
+        'waiting' once when there is no room to start (detail: why; the executor itself logs one
+        WARNING for all that wait together); 'timeout' at the deadline;
         'killing' when the main process outlived its grace (detail: the grace in seconds);
         'unsignalled' when the system refused a signal (detail: the pid and the error);
         'uncapped' when resource caps could not be applied (detail: why).
@@ -159,8 +160,8 @@ class IObserver(Interface):
     def output(stream: str, data: bytes) -> None:
         """C{data} was read from C{stream} ('stdout' or 'stderr'), as it came."""
 
-    def exited(status: int) -> None:
-        """The main process was reaped; captured streams may still be open."""
+    def exited(status: int | None) -> None:
+        """The main process was reaped (None: by somebody else); streams may still be open."""
 
     def held_open(leftovers: tuple[Leftover, ...]) -> None:
         """Ten seconds after the exit these processes still hold a captured stream."""
