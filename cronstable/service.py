@@ -20,9 +20,7 @@ log = logging.getLogger("cronstable")
 
 def log_failure(what: str, failure: Failure) -> None:
     """Log an unexpected failure once, with its traceback."""
-    log.error(
-        "%s failed", what, exc_info=(failure.type, failure.value, failure.getTracebackObject())
-    )
+    log.error("%s failed", what, exc_info=failure.value)
 
 
 def background(what: str, work: Coroutine[Any, Any, object]) -> Deferred[None]:

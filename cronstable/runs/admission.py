@@ -1,0 +1,197 @@
+"""
+Admission: judgements first, claims last, and everything undone when one refuses.
+
+The tables say who is asked (C{tables.py}).  Gates that answer at once cost no wait.  One
+admission has one budget of time for all gates that make it wait; a judgement that is late
+counts as a refusal, a hold that is late is given back as soon as it comes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+from twisted.internet.defer import Deferred
+
+from cronstable.clock import Clock
+from cronstable.config.values import JobConfig
+from cronstable.runs.gates import Claim, Hold, Judge, No
+from cronstable.runs.request import RunRequest
+from cronstable.runs.tables import Answer, rows_for
+
+log = logging.getLogger("cronstable")
+
+BUDGET = 10.0
+
+LATE = No("late", "a gate did not answer in time")
+REMOVED = No("removed", "the job is no longer configured", transient=False)
+
+
+@attrs.frozen
+class Admitted:
+    """The run may start: with which definition, and what was taken for it."""
+
+    job: JobConfig
+    holds: tuple[Hold, ...] = ()
+
+
+@attrs.frozen
+class Denied:
+    """The run does not start: what the table says about it, and the gate's reason."""
+
+    answer: Answer
+    no: No
+    job: JobConfig | None = None
+
+
+class Admission:
+    """Asks the gates of the tables about one request at a time."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        find: Callable[[str], JobConfig | None],
+        gates: Mapping[str, Judge],
+        claims: Sequence[Claim] = (),
+    ) -> None:
+        self._clock = clock
+        self._find = find
+        self._gates = dict(gates)
+        self._claims = tuple(claims)
+
+    def find(self, request: RunRequest) -> JobConfig | None:
+        """Return the definition that C{request} would run with now."""
+        work = request.work
+        return work if isinstance(work, JobConfig) else self._find(work)
+
+    async def admit(self, request: RunRequest) -> Admitted | Denied:
+        """Return whether C{request} may start; a gate that raises is an error of the caller."""
+        job = self.find(request)
+        budget = _Budget(self._clock)
+        for gate, answer, _ in rows_for(request.cause):
+            if gate == "configured":
+                if job is None:
+                    return Denied(answer, REMOVED)
+                continue
+            if job is None:
+                continue
+            judged = self._gates[gate](request, job)
+            if isinstance(judged, Deferred):
+                judged = await budget.judged(judged)
+            if judged is not None:
+                return Denied(answer, judged, job)
+        if job is None:
+            return Denied("refuse", REMOVED)
+        return await self._claim(request, job, budget)
+
+    def again(self, request: RunRequest) -> Admitted | Denied:
+        """Ask the gates that need no wait once more, just before the spawn."""
+        job = self.find(request)
+        for gate, answer, again in rows_for(request.cause):
+            if not again:
+                continue
+            if gate == "configured" or job is None:
+                if job is None:
+                    return Denied(answer, REMOVED)
+                continue
+            judged = self._gates[gate](request, job)
+            if isinstance(judged, No):
+                return Denied(answer, judged, job)
+        assert job is not None
+        return Admitted(job)
+
+    async def _claim(
+        self, request: RunRequest, job: JobConfig, budget: _Budget
+    ) -> Admitted | Denied:
+        holds: list[Hold] = []
+        try:
+            for claim in self._claims:
+                if request.cause not in claim.causes:
+                    continue
+                taken = claim.claim(request, job)
+                if isinstance(taken, Deferred):
+                    taken = await budget.hold(taken)
+                if isinstance(taken, No):
+                    undo(holds)
+                    answer: Answer = "refuse" if request.cause in ("manual", "task") else "skip"
+                    return Denied(answer, taken, job)
+                holds.append(taken)
+        except BaseException:
+            undo(holds)
+            raise
+        return Admitted(job, tuple(holds))
+
+
+def undo(holds: Sequence[Hold]) -> None:
+    """Undo C{holds}, the newest first; one that fails is logged and stops no other."""
+    _each("undoing", [hold.undo for hold in reversed(holds)])
+
+
+def release(holds: Sequence[Hold]) -> None:
+    """Give C{holds} back, the newest first; one that fails is logged and stops no other."""
+    _each("releasing", [hold.release for hold in reversed(holds)])
+
+
+def _each(what: str, calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        try:
+            answer = call()
+        except Exception:
+            log.exception("%s a hold failed", what)
+            continue
+        if isinstance(answer, Deferred):
+            answer.addErrback(
+                lambda failure: log.error("%s a hold failed: %s", what, failure.value)
+            )
+
+
+class _Budget:
+    """The seconds that one admission may wait in all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = clock.seconds() + BUDGET
+
+    async def judged(self, answer: Deferred[Any]) -> Any:
+        """Return the answer, or L{LATE} when the budget ends first."""
+        return await self._first(answer, lambda late: None)
+
+    async def hold(self, answer: Deferred[Any]) -> Any:
+        """Return the hold, or L{LATE}; a hold that comes after that is undone."""
+        return await self._first(answer, _give_back)
+
+    def _first(self, answer: Deferred[Any], late: Callable[[Any], object]) -> Deferred[Any]:
+        waiter: Deferred[Any] = Deferred()
+        state = {"open": True}
+
+        def give_up() -> None:
+            state["open"] = False
+            waiter.callback(LATE)
+
+        timer = self._clock.callLater(max(self._until - self._clock.seconds(), 0.0), give_up)
+
+        def answered(value: Any) -> None:
+            if state["open"]:
+                state["open"] = False
+                timer.cancel()
+                waiter.callback(value)
+            else:
+                late(value)
+
+        def failed(failure: Any) -> None:
+            if state["open"]:
+                state["open"] = False
+                timer.cancel()
+                waiter.errback(failure)
+            else:
+                log.error("a gate failed after its time was up: %s", failure.value)
+
+        answer.addCallbacks(answered, failed)
+        return waiter
+
+
+def _give_back(late: Any) -> None:
+    if not isinstance(late, No):
+        undo([late])

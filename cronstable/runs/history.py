@@ -1,0 +1,49 @@
+"""The runs that a page can list: the newest of each job, in the order they were observed."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cronstable.runs.record import RunRecord
+
+KEPT = 50
+
+
+class History:
+    """At most L{KEPT} finished runs of each job, and which of them is the latest."""
+
+    def __init__(self) -> None:
+        self._rings: dict[str, deque[RunRecord]] = {}
+        self._last: dict[str, RunRecord] = {}
+        self._last_verdict: dict[str, RunRecord] = {}
+
+    def add(self, record: RunRecord) -> None:
+        """Enter a finished run; the latest is the one with the newest finish, ties to the later."""
+        ring = self._rings.get(record.job)
+        if ring is None:
+            ring = self._rings[record.job] = deque(maxlen=KEPT)
+        ring.append(record)
+        last = self._last.get(record.job)
+        if last is None or record.finished_at >= last.finished_at:
+            self._last[record.job] = record
+        if record.outcome in ("success", "failure"):
+            verdict = self._last_verdict.get(record.job)
+            if verdict is None or record.finished_at >= verdict.finished_at:
+                self._last_verdict[record.job] = record
+
+    def runs(self, job: str) -> tuple[RunRecord, ...]:
+        """Return the kept runs of C{job}, oldest observed first."""
+        return tuple(self._rings.get(job, ()))
+
+    def last(self, job: str) -> RunRecord | None:
+        """Return the run of C{job} with the newest finish, skipped rows included."""
+        return self._last.get(job)
+
+    def last_verdict(self, job: str) -> RunRecord | None:
+        """Return the newest success or failure of C{job}; other outcomes say nothing."""
+        return self._last_verdict.get(job)
+
+    def forget(self, job: str) -> None:
+        """Drop all that is kept of C{job}."""
+        for kept in (self._rings, self._last, self._last_verdict):
+            kept.pop(job, None)  # type: ignore[attr-defined]

@@ -1,0 +1,251 @@
+"""
+Retries: a failed run is tried again, later and later, until it succeeds or gives up.
+
+A sequence belongs to one scheduled (or boot) run; retries continue it, manual runs use the one
+that exists.  The next scheduled run that really launches ends it and begins its own.  A retry
+is armed at the failed run's end and launches once its delay is over and its failure has been
+reported, whichever is later.  docs/retries.md tells the whole story.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+
+import attrs
+
+from cronstable.agenda import Agenda, Appointment
+from cronstable.clock import Clock
+from cronstable.config.values import JobConfig, RetryPolicy
+from cronstable.events import Bus
+from cronstable.runs.record import RetryLaunched, RetryScheduled
+from cronstable.runs.request import Decision, Requester, RunRequest, Ticket
+
+log = logging.getLogger("cronstable")
+
+LEAST_RECHECK = 1.0
+
+
+@attrs.frozen
+class PendingRetry:
+    """An armed retry, as pages show it; C{not_before} in epoch seconds, C{delay} in seconds."""
+
+    attempt: int
+    maximum: int
+    not_before: float
+    delay: float
+
+
+class RetrySequence:
+    """The retries that follow one run: how many there were, and what comes next."""
+
+    __slots__ = (
+        "appointment",
+        "count",
+        "delay",
+        "ended",
+        "job",
+        "next_delay",
+        "not_before",
+        "policy",
+        "reported",
+        "slot",
+        "time_is_up",
+    )
+
+    def __init__(self, job: str, policy: RetryPolicy, slot: int | None) -> None:
+        self.job = job
+        self.policy = policy
+        self.slot = slot
+        self.count = 0
+        self.next_delay = policy.initial_delay
+        self.delay = 0.0
+        self.not_before: float | None = None
+        self.appointment: Appointment | None = None
+        self.reported = True
+        self.time_is_up = False
+        self.ended = False
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no attempt is left."""
+        return self.policy.maximum_retries not in (-1,) and (
+            self.count >= self.policy.maximum_retries
+        )
+
+    def advance(self) -> float:
+        """Count one more attempt and return its delay in seconds, jitter included."""
+        delay = self.next_delay
+        self.next_delay = min(delay * self.policy.backoff_multiplier, self.policy.maximum_delay)
+        self.count += 1
+        return jittered(delay, self.policy.jitter, self.job, self.slot, self.count)
+
+
+def jittered(delay: float, jitter: float, job: str, slot: int | None, attempt: int) -> float:
+    """Return a delay in [delay, delay * (1 + jitter)], the same on every node and restart."""
+    if not jitter:
+        return delay
+    drawn = hashlib.sha256(f"{job}\n{slot}\n{attempt}".encode()).digest()[:8]
+    return delay * (1 + jitter * (int.from_bytes(drawn, "big") / 2**64))
+
+
+class Retries:
+    """The retry sequences of all jobs, in memory, with one timer for what is armed."""
+
+    def __init__(self, clock: Clock, agenda: Agenda, bus: Bus) -> None:
+        self._clock = clock
+        self._agenda = agenda
+        self._bus = bus
+        self._sequences: dict[str, RetrySequence] = {}
+        self._stopped = False
+        self.request: Requester = _nobody_listens
+        self.known: Callable[[str], bool] = lambda name: True
+
+    def begin(self, job: JobConfig, slot: int | None) -> RetrySequence | None:
+        """End the sequence of C{job} and begin a fresh one; None when it has no retries."""
+        self.end(job.name)
+        if not job.retry.maximum_retries:
+            return None
+        sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, slot)
+        return sequence
+
+    def current(self, job: str) -> RetrySequence | None:
+        """Return the sequence that C{job} has now."""
+        return self._sequences.get(job)
+
+    def pending(self, job: str) -> PendingRetry | None:
+        """Return the armed retry of C{job}, if any."""
+        sequence = self._sequences.get(job)
+        if sequence is None or sequence.not_before is None:
+            return None
+        return PendingRetry(
+            sequence.count, sequence.policy.maximum_retries, sequence.not_before, sequence.delay
+        )
+
+    def failed(self, job: str, sequence: RetrySequence | None) -> bool:
+        """
+        A run of C{job} failed: arm the next attempt of its sequence, or give up.
+
+        Return whether an attempt is armed; it waits for L{reported} besides its delay.
+        """
+        if self._stopped:
+            return False
+        if sequence is None or sequence.ended:
+            return False
+        if sequence.exhausted:
+            self.end(job)
+            return False
+        delay = sequence.advance()
+        sequence.reported = False
+        self._arm(sequence, delay)
+        log.info(
+            "Cron job %s scheduled to be retried (#%d) in %s seconds",
+            job,
+            sequence.count,
+            _number(delay),
+        )
+        self._bus.publish(RetryScheduled(job, sequence.count, sequence.not_before or 0.0, delay))
+        return True
+
+    def reported(self, sequence: RetrySequence, attempt: int) -> None:
+        """The failure before C{attempt} has been reported, or its report has met its bound."""
+        if sequence.count == attempt:
+            sequence.reported = True
+            self._launch_when_ready(sequence)
+
+    def settled(self, job: str, sequence: RetrySequence | None) -> None:
+        """
+        A run of C{job} succeeded or was cancelled: nothing is left to retry.
+
+        A sequence that another run began and that has armed nothing yet stays.
+        """
+        current = self._sequences.get(job)
+        if current is not None and (current is sequence or current.count > 0):
+            self.end(job)
+
+    def end(self, job: str) -> None:
+        """End the sequence of C{job}, armed or not."""
+        sequence = self._sequences.pop(job, None)
+        if sequence is not None:
+            sequence.ended = True
+            self._disarm(sequence)
+
+    def nudge(self, job: str) -> None:
+        """Ask again now for a retry of C{job} that was deferred."""
+        sequence = self._sequences.get(job)
+        if sequence is not None and sequence.time_is_up is False and sequence.appointment:
+            due = (sequence.not_before or 0.0) <= self._clock.now()
+            if due:
+                self._disarm(sequence, keep_not_before=True)
+                self._time_is_up(sequence)
+
+    def quiesce(self) -> None:
+        """Forget everything that is armed, without settling it: the process is stopping."""
+        self._stopped = True
+        for job in tuple(self._sequences):
+            self.end(job)
+
+    def _arm(self, sequence: RetrySequence, delay: float) -> None:
+        self._disarm(sequence)
+        sequence.delay = delay
+        sequence.time_is_up = False
+        sequence.not_before = self._clock.now() + delay
+        sequence.appointment = self._agenda.after(delay, self._time_is_up, sequence)
+
+    def _disarm(self, sequence: RetrySequence, keep_not_before: bool = False) -> None:
+        if sequence.appointment is not None:
+            sequence.appointment.cancel()
+            sequence.appointment = None
+        if not keep_not_before:
+            sequence.not_before = None
+
+    def _time_is_up(self, sequence: RetrySequence) -> None:
+        sequence.appointment = None
+        sequence.time_is_up = True
+        self._launch_when_ready(sequence)
+
+    def _launch_when_ready(self, sequence: RetrySequence) -> None:
+        if not (sequence.time_is_up and sequence.reported) or sequence.ended:
+            return
+        sequence.time_is_up = False
+        if not self.known(sequence.job):
+            log.warning("Job %s is gone; its retry #%d is dropped", sequence.job, sequence.count)
+            self.end(sequence.job)
+            return
+        ticket = self.request(
+            RunRequest(
+                sequence.job,
+                "retry",
+                slot=sequence.slot,
+                attempt=sequence.count,
+                origin=sequence,
+            )
+        )
+        ticket.when_decided().addCallback(self._decided, sequence)
+
+    def _decided(self, decision: Decision, sequence: RetrySequence) -> None:
+        if sequence.ended:
+            return
+        if decision.kind == "deferred":
+            again = max(sequence.delay, LEAST_RECHECK)
+            sequence.appointment = self._agenda.after(again, self._time_is_up, sequence)
+            return
+        sequence.not_before = None
+        if decision.kind == "started":
+            self._bus.publish(RetryLaunched(sequence.job, sequence.count))
+        else:
+            log.info(
+                "Job %s: retry #%d was not launched (%s)",
+                sequence.job,
+                sequence.count,
+                decision.reason,
+            )
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _nobody_listens(request: RunRequest) -> Ticket:
+    raise RuntimeError("retries were not wired to a run service")

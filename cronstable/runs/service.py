@@ -1,0 +1,431 @@
+"""The runs room's service: it wires lanes, admission, launches, completion; decides nothing."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList
+
+from cronstable.agenda import Agenda
+from cronstable.clock import Clock
+from cronstable.config.values import JobConfig
+from cronstable.events import Bus
+from cronstable.executors.interfaces import Ended, LaunchSpec
+from cronstable.identity import Identity
+from cronstable.runs import tables
+from cronstable.runs.admission import Admission, Admitted, Denied, undo
+from cronstable.runs.capture import Captures
+from cronstable.runs.completion import Completion, NoReporter, Reporter
+from cronstable.runs.gates import Claim, JobGates, Judge, Leadership, Solo
+from cronstable.runs.history import History
+from cronstable.runs.jobset import JobSet
+from cronstable.runs.lane import Lane, close_missed
+from cronstable.runs.pauses import Pause, Pauses
+from cronstable.runs.record import (
+    EndedBy,
+    PauseChanged,
+    RunRecord,
+    RunSkipped,
+    RunStarted,
+    Verification,
+)
+from cronstable.runs.request import Decision, RunRequest, Ticket
+from cronstable.runs.retry import PendingRetry, Retries, RetrySequence
+from cronstable.runs.run import Run
+from cronstable.runs.slotbook import SlotBook
+from cronstable.runs.spec import argv, launch_spec
+from cronstable.runs.verify import Check, verification_spec
+
+log = logging.getLogger("cronstable")
+
+
+class RunService(Service):
+    """
+    Runs jobs on request.
+
+    Its read side (C{jobs}, C{live}, C{history}, C{pending_retry}, C{pause_of}, C{revision}) is
+    what pages and metrics use; C{request} is the only thing that starts a process.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        identity: Identity,
+        executor: Any,
+        bus: Bus,
+        captures: Captures,
+        base_environment: Mapping[str, str],
+        *,
+        reporter: Reporter | None = None,
+        leadership: Leadership | None = None,
+        judgements: Mapping[str, Judge] | None = None,
+        claims: Sequence[Claim] = (),
+    ) -> None:
+        self.jobs = JobSet()
+        self.book = SlotBook()
+        self.history = History()
+        self.pauses = Pauses()
+        self.bus = bus
+        self.revision = 0
+        self._clock = clock
+        self._executor = executor
+        self._captures = captures
+        self._base = dict(base_environment)
+        self._lanes: dict[str, Lane] = {}
+        self._specs: dict[str, tuple[JobConfig, LaunchSpec]] = {}
+        self._refs = itertools.count(1)
+        self._ref_prefix = identity.instance[:12]
+        self._drained: list[Deferred[None]] = []
+        self._agenda = Agenda(clock)
+        self.retries = Retries(clock, self._agenda, bus)
+        self.retries.request = self.request
+        self.retries.known = lambda name: self.jobs.find(name) is not None
+        self.gates = JobGates(clock, self.pauses, self.history, leadership or Solo(), self._live_of)
+        self._admission = Admission(
+            clock, self._find, {**self.gates.table(), **(judgements or {})}, claims
+        )
+        self._completion = Completion(
+            clock, self.history, self.retries, bus, reporter or NoReporter(), self._leave
+        )
+
+    # what others ask for
+
+    def request(self, request: RunRequest) -> Ticket:
+        """Answer at once with a ticket; what becomes of the request is told there."""
+        ticket = Ticket(request)
+        self._lane(request.name).submit(ticket)
+        return ticket
+
+    def start_now(self, name: str, who: str | None = None) -> Ticket:
+        """Start a job because somebody asked."""
+        return self.request(RunRequest(name, "manual", who=who))
+
+    def cancel(self, name: str, who: str | None = None) -> tuple[int, Deferred[None]]:
+        """
+        Tell every live run of C{name} to stop.
+
+        Return how many there were, and a Deferred that fires when all of them have ended.
+        """
+        runs = self._live_of(name)
+        for run in runs:
+            self._stop(run, "cancel", who)
+        return len(runs), self._all_ended(runs)
+
+    def pause(self, name: str, pause: Pause) -> None:
+        """Hold back the scheduled runs of C{name}."""
+        self.pauses.put(name, pause)
+        self._pause_changed(name, True)
+
+    def resume(self, name: str) -> None:
+        """Let C{name} run again; what was deferred for the pause is asked again at once."""
+        self.pauses.lift(name)
+        self._pause_changed(name, False)
+
+    # what pages and metrics read
+
+    def live(self, name: str) -> tuple[Run, ...]:
+        """Return the runs of C{name} that are not recorded yet, oldest launch first."""
+        return tuple(self._live_of(name))
+
+    def live_count(self) -> int:
+        """Return how many runs are live."""
+        return sum(len(lane.live) for lane in self._lanes.values())
+
+    def pending_retry(self, name: str) -> PendingRetry | None:
+        """Return the armed retry of C{name}."""
+        return self.retries.pending(name)
+
+    def pause_of(self, name: str) -> Pause | None:
+        """Return the pause of C{name} in force now."""
+        return self.pauses.of(name, self._clock.now())
+
+    def when_idle(self, name: str) -> Deferred[None]:
+        """Fire when nothing of C{name} runs, waits or is being admitted."""
+        return self._lane(name).when_idle()
+
+    # a new set of jobs
+
+    def install(self, jobs: JobSet) -> None:
+        """Put C{jobs} in force; runs of removed jobs finish and are recorded, then forgotten."""
+        removed = [name for name in self.jobs.jobs if name not in jobs.jobs]
+        self.jobs = jobs
+        self.book.size_for(len(jobs.jobs))
+        self.revision += 1
+        for name in removed:
+            if self.retries.pending(name) is not None:
+                log.warning("Job %s is gone; its pending retry is dropped", name)
+            self.retries.end(name)
+            self.pauses.lift(name)
+            self._specs.pop(name, None)
+            self._forget_if_gone(name)
+
+    # stopping
+
+    def quiesce(self) -> None:
+        """Launch nothing any more; what waits is closed as missed."""
+        self.gates.draining = True
+        self._completion.stopping = True
+        self.retries.quiesce()
+        for lane in tuple(self._lanes.values()):
+            lane.drop_waiting("shutdown")
+
+    def when_drained(self) -> Deferred[None]:
+        """Fire when nothing is being admitted and no run is live."""
+        waiter: Deferred[None] = Deferred()
+        self._drained.append(waiter)
+        self._tell_drained()
+        return waiter
+
+    def cut(self) -> None:
+        """End every live run: they are recorded as cut by shutdown."""
+        for lane in tuple(self._lanes.values()):
+            for run in tuple(lane.live):
+                self._stop(run, "shutdown", None)
+
+    def stopService(self) -> None:
+        """Drop the timers."""
+        super().stopService()
+        self._agenda.stop()
+
+    # one request at a time
+
+    async def _serve(self, lane: Lane, ticket: Ticket) -> None:
+        request = ticket.request
+        answer = await self._admission.admit(request)
+        if isinstance(answer, Denied):
+            self._deny(ticket, answer)
+            return
+        try:
+            if answer.job.concurrency_policy == "Replace" and request.cause != "task":
+                await self._replace(lane)
+            again = self._admission.again(request)
+        except BaseException:
+            undo(answer.holds)
+            raise
+        if isinstance(again, Denied):
+            undo(answer.holds)
+            self._deny(ticket, again)
+            return
+        self._launch(lane, ticket, Admitted(again.job, answer.holds))
+
+    async def _replace(self, lane: Lane) -> None:
+        while lane.live:
+            for run in tuple(lane.live):
+                self._stop(run, "replaced", None)
+            await lane.when_no_live()
+
+    def _deny(self, ticket: Ticket, denied: Denied) -> None:
+        request, no = ticket.request, denied.no
+        slot = request.ticket
+        if denied.answer == "defer":
+            ticket.decide(Decision("deferred", no.reason, no.detail))
+            return
+        if slot is not None and not slot.closed:
+            (slot.missed if denied.answer == "miss" else slot.skipped)(no.reason)
+        if denied.answer == "row":
+            self._skipped_row(request)
+        elif request.cause == "scheduled":
+            log.info("Job %s: slot skipped (%s)", request.name, no.detail or no.reason)
+        if denied.answer == "refuse":
+            ticket.decide(Decision("refused", no.reason, no.detail))
+        else:
+            ticket.decide(Decision("skipped", no.reason, no.detail))
+
+    def _skipped_row(self, request: RunRequest) -> None:
+        record = RunRecord(
+            job=request.name,
+            outcome="skipped",
+            finished_at=self._clock.now(),
+            skip_reason="paused",
+            cause=request.cause,
+            slot=request.slot,
+        )
+        self.history.add(record)
+        self.revision += 1
+        self.bus.publish(RunSkipped(record))
+
+    def _launch(self, lane: Lane, ticket: Ticket, admitted: Admitted) -> None:
+        job = admitted.job
+        ref = f"{self._ref_prefix}-{next(self._refs)}"
+        spec = self._spec(job)
+        run = Run(
+            self,
+            ref,
+            job,
+            ticket,
+            admitted.holds,
+            self._captures.for_run(job, ref),
+            self._clock.now(),
+            self._clock.seconds(),
+        )
+        run.env = spec.env if job.environment or job.uid is not None else None
+        lane.add(run)
+        self.revision += 1
+        log.info("Starting job %s", job.name)
+        request = ticket.request
+        memo = {
+            "job": job.name,
+            "cause": request.cause,
+            "slot": request.slot,
+            "attempt": request.attempt,
+            "startedAt": run.started_at,
+        }
+        try:
+            self._executor.launch(ref, spec, memo, run)
+        except Exception as error:
+            log.exception("launching job %s failed", job.name)
+            run.ended(Ended("not-started", reason=f"{type(error).__name__}: {error}"))
+
+    # RunKeeper
+
+    def still_wanted(self, run: Run) -> bool:
+        """Ask the gates that need no wait once more."""
+        return isinstance(self._admission.again(run.ticket.request), Admitted)
+
+    def launched(self, run: Run) -> None:
+        """The process exists: the slot has run, and the retry sequence is settled."""
+        self._has_launched(run)
+        log.info("Job %s spawned", run.job.name)
+        request = run.ticket.request
+        assert run.pid is not None
+        self.bus.publish(
+            RunStarted(
+                run.job,
+                run.ref,
+                run.pid,
+                run.started_at,
+                request.cause,
+                request.slot,
+                request.attempt,
+            )
+        )
+
+    def finished(self, run: Run, ended: Ended) -> None:
+        """The process is over: check its work if that is wanted, then complete the run."""
+        run.captured.close()
+        self.revision += 1
+        if ended.cause == "withdrawn":
+            self._withdraw(run)
+            return
+        if ended.cause == "not-started":
+            log.error("Job %s could not start: %s", run.job.name, ended.reason)
+            self._has_launched(run)
+        if self._wants_check(run, ended):
+            self._check(run, ended)
+            return
+        self._completion.complete(run, ended, None)
+
+    def _has_launched(self, run: Run) -> None:
+        request = run.ticket.request
+        if run.slot is not None and not run.slot.closed:
+            run.slot.ran(run.started_at)
+        if request.cause in tables.BEGINS_SEQUENCE:
+            run.sequence = self.retries.begin(run.job, request.slot)
+        elif isinstance(request.origin, RetrySequence):
+            run.sequence = request.origin
+        elif request.cause in tables.USES_SEQUENCE:
+            run.sequence = self.retries.current(run.job.name)
+        run.ticket.decide(Decision("started", ref=run.ref))
+
+    def _withdraw(self, run: Run) -> None:
+        undo(run.holds)
+        self._leave(run)
+        denied = self._admission.again(run.ticket.request)
+        if isinstance(denied, Denied):
+            self._deny(run.ticket, denied)
+        else:
+            close_missed(run.ticket, "shutdown" if run.intent == "shutdown" else "cancelled")
+        run.ticket.end(None)
+
+    def _wants_check(self, run: Run, ended: Ended) -> bool:
+        return (
+            run.job.verify is not None
+            and run.intent is None
+            and ended.cause == "exited"
+            and self._completion.verdict(run, ended) is None
+        )
+
+    def _check(self, run: Run, ended: Ended) -> None:
+        verify = run.job.verify
+        assert verify is not None
+        run.state = "verifying"
+        run.verification_ref = f"{run.ref}-check"
+
+        def checked(check_ended: Ended, verification: Verification) -> None:
+            run.verification_ref = None
+            self._completion.complete(run, ended, verification)
+
+        spec = verification_spec(
+            self._spec(run.job), argv(verify.command, run.job.shell), verify.timeout
+        )
+        check = Check(
+            self._clock,
+            self._captures.for_check(run.job, run.verification_ref, run.captured),
+            checked,
+        )
+        self._executor.launch(run.verification_ref, spec, {"check of": run.ref}, check)
+
+    # small helpers
+
+    def _stop(self, run: Run, intent: EndedBy, who: str | None) -> None:
+        if run.intend(intent, who):
+            self._executor.cancel(run.verification_ref or run.ref, run.job.kill_timeout)
+
+    def _all_ended(self, runs: Sequence[Run]) -> Deferred[None]:
+        ends = DeferredList([run.ticket.when_ended() for run in runs])
+        return ends.addCallback(lambda _: None)
+
+    def _leave(self, run: Run) -> None:
+        self.revision += 1
+        self._lanes[run.job.name].remove(run)
+
+    def _quiet(self, lane: Lane) -> None:
+        if self._drained:
+            self._tell_drained()
+        if self.jobs.find(lane.name) is None:
+            self._forget_if_gone(lane.name)
+
+    def _spec(self, job: JobConfig) -> LaunchSpec:
+        known = self._specs.get(job.name)
+        if known is not None and known[0] is job:
+            return known[1]
+        spec = launch_spec(job, self._base)
+        self._specs[job.name] = (job, spec)
+        return spec
+
+    def _lane(self, name: str) -> Lane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = Lane(name, self._serve, self._find, self._quiet)
+        return lane
+
+    def _find(self, name: str) -> JobConfig | None:
+        return self.jobs.find(name)
+
+    def _live_of(self, name: str) -> Sequence[Run]:
+        lane = self._lanes.get(name)
+        return () if lane is None else tuple(lane.live)
+
+    def _forget_if_gone(self, name: str) -> None:
+        lane = self._lanes.get(name)
+        if self.jobs.find(name) is not None or (lane is not None and lane.busy):
+            return
+        self._lanes.pop(name, None)
+        self.history.forget(name)
+        self.book.forget(name)
+
+    def _pause_changed(self, name: str, paused: bool) -> None:
+        self.revision += 1
+        if not paused:
+            self.retries.nudge(name)
+        self.bus.publish(PauseChanged(name, paused))
+
+    def _tell_drained(self) -> None:
+        if self._drained and not any(lane.busy for lane in self._lanes.values()):
+            told, self._drained = self._drained, []
+            for waiter in told:
+                waiter.callback(None)
