@@ -1,0 +1,247 @@
+"""
+Garbage collection: what nobody uses goes once it is old, and whatever is in doubt stays.
+
+docs/store-format.md, "Garbage collection", specifies it.  One pass may run on every node at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from cronstable.state import names, stems
+from cronstable.state.errors import TROUBLE
+from cronstable.state.instants import from_text
+from cronstable.state.manifests import InUse, Names, history_spans, in_use
+from cronstable.state.records import SIDECAR
+from cronstable.state.store import Store
+from cronstable.state.streams import MANIFEST_KEEP, artifacts
+from cronstable.state.sweeps import Sweeps
+
+log = logging.getLogger("cronstable.state")
+
+DEFAULT_GRACE = 604_800.0
+OF_JOBS = ("runs/", "logs/", "catchup/", "retries/", "reboot/", "inflight/", "slots/")
+OF_HOSTS = ("counters/", "manifests/")
+
+DEFERRED = (
+    "the manifest history does not yet span gcGraceSeconds, so the store cannot prove what is"
+    " orphaned"
+)
+
+NEWER_AT_WORK = (
+    "the record %s of a newer scheme was set aside lately, so the store cannot prove what nodes"
+    " of that release use"
+)
+
+Keep = Mapping[str, frozenset[str]]
+"""Managed prefix to the names under it that stay; streams of other prefixes always stay."""
+
+
+@attrs.frozen
+class Collected:
+    """
+    What a pass removed, or would have with C{dry_run}.
+
+    C{deferred} says why nothing was looked at, C{blobs_kept} why no payload was swept.
+    """
+
+    dry_run: bool = False
+    deferred: str | None = None
+    removed: tuple[str, ...] = ()
+    """Tokens of streams."""
+    records_removed: int = 0
+    streams_kept: int = 0
+    idem_docs_removed: int = 0
+    leases_removed: int = 0
+    locks_removed: int = 0
+    tmp_removed: int = 0
+    quarantine_removed: int = 0
+    blobs_removed: int = 0
+    blobs_kept: str | None = None
+
+
+def collect(store: Store, own: Names, grace: float, *, dry_run: bool = False) -> Collected:
+    """
+    Run one pass; C{own} is what this node's configuration uses, C{grace} seconds.
+
+    Raises OSError or L{Unreadable} if what is in use cannot be found out.
+    """
+    began = store.seconds()
+    failed = True
+    try:
+        result = _collect(store, own, grace, dry_run)
+        failed = False
+        return result
+    finally:
+        store.stats.add("gc", store.seconds() - began, failed)
+
+
+def _collect(store: Store, own: Names, grace: float, dry_run: bool) -> Collected:
+    now = store.tree.clock.now()
+    manifests = [
+        record
+        for token in store.stream_tokens("manifests/")
+        for record in store.records.read_token(token, MANIFEST_KEEP, strict=True)
+    ]
+    if not history_spans(manifests, now, grace):
+        return Collected(dry_run, deferred=DEFERRED)
+    foreign = Sweeps(store.tree, now - grace).newer_scheme_at_work()
+    if foreign is not None:
+        return Collected(dry_run, deferred=NEWER_AT_WORK % foreign)
+    keep = what_to_keep(store, in_use(manifests, own, now, grace), now)
+    return sweep(store, keep, now - grace, dry_run)
+
+
+def what_to_keep(store: Store, used: InUse, now: float) -> Keep:
+    """Return the managed prefixes and what stays under each."""
+    keep: dict[str, frozenset[str]] = dict.fromkeys(OF_JOBS, used.names.jobs)
+    keep.update(dict.fromkeys(OF_HOSTS, used.names.hosts))
+    keep["paused/"] = used.names.jobs | _with_live_pause(store, now)
+    xcom = _xcom_scopes(store) if used.covers_scopes else None
+    if xcom is not None:
+        keep["artifacts/"] = used.names.scopes | used.names.jobs | xcom
+        keep["catchup-dag/"] = used.names.dags
+    return keep
+
+
+def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Collected:
+    """Remove what is not kept and was last written before C{before} (epoch seconds)."""
+    removed = []
+    records = 0
+    tokens = store.stream_tokens()
+    for token in tokens:
+        gone = _collect_stream(store, token, keep, before, dry_run)
+        if gone is not None:
+            removed.append(token)
+            records += gone
+    sweeps = Sweeps(store.tree, before, dry_run)
+    idem = sweeps.expired_claims()
+    leases = sweeps.finished_leases()
+    locks = sweeps.orphaned_locks()
+    quarantined = sweeps.quarantine()
+    temporary = sweeps.temporary()
+    blobs, why = _sweep_blobs(store, sweeps)
+    return Collected(
+        dry_run=dry_run,
+        removed=tuple(removed),
+        records_removed=records,
+        streams_kept=len(tokens) - len(removed),
+        idem_docs_removed=idem,
+        leases_removed=leases,
+        locks_removed=locks,
+        tmp_removed=temporary,
+        quarantine_removed=quarantined,
+        blobs_removed=blobs,
+        blobs_kept=why,
+    )
+
+
+def _collect_stream(
+    store: Store, token: str, keep: Keep, before: float, dry_run: bool
+) -> int | None:
+    """Remove a stream that is nobody's and old; return its records, None if it stays."""
+    prefix = next((p for p in keep if token.startswith(names.fragment(p))), None)
+    name = None if prefix is None else store.stream_name(token)
+    if prefix is None or name is None or not name.startswith(prefix):
+        return None
+    if name[len(prefix) :] in keep[prefix]:
+        return None
+    try:
+        files = store.records.files(token)
+        if not _is_old(store, token, files, before):
+            return None
+        return len(files) if dry_run else _remove_stream(store, token, files)
+    except OSError as error:
+        log.warning("state: could not collect %s: %s", token, error)
+        return None
+
+
+def _is_old(store: Store, token: str, files: list[str], before: float) -> bool:
+    if not files:
+        return store.tree.files.status(store.tree.path("records", token)).modified < before
+    written = [stems.written_at(file) for file in files]
+    return all(epoch is not None and epoch < before for epoch in written)
+
+
+def _remove_stream(store: Store, token: str, files: list[str]) -> int:
+    directory = store.tree.path("records", token)
+    removed = 0
+    for file in files:
+        try:
+            store.tree.files.unlink(f"{directory}/{file}")
+            removed += 1
+        except FileNotFoundError:
+            continue
+        store.tree.at("gc.record")
+    try:
+        # A record that came meanwhile keeps the directory, and its name beside it.
+        if not store.records.files(token):
+            if SIDECAR in store.tree.files.names(directory):
+                store.tree.files.unlink(f"{directory}/{SIDECAR}")
+            store.tree.files.remove_directory(directory)
+    except OSError as error:
+        log.info("state: left the directory of %s: %s", token, error)
+    store.tree.at("gc.stream")
+    return removed
+
+
+def _with_live_pause(store: Store, now: float) -> frozenset[str]:
+    """Return the jobs whose pause still lasts, or cannot be read."""
+    live = set()
+    for stream in store.streams("paused/").names:
+        try:
+            newest = store.records.latest(stream, strict=True)
+        except TROUBLE:
+            live.add(stream.partition("/")[2])
+            continue
+        if newest is not None and newest.get("kind") == "paused" and _lasts(newest, now):
+            live.add(stream.partition("/")[2])
+    return frozenset(live)
+
+
+def _lasts(pause: Mapping[str, Any], now: float) -> bool:
+    until = from_text(pause.get("until"))
+    return until is None or until > now
+
+
+def _xcom_scopes(store: Store) -> frozenset[str] | None:
+    """Return the artifact scopes of the workflow runs there are, None if that cannot be told."""
+    scopes = set()
+    try:
+        dags = store.documents.namespaces("dagrun/")
+        if not dags.complete:
+            return None
+        for namespace in dags.names:
+            for entry in store.documents.entries(namespace):
+                run = entry.body.get("runId")
+                if not isinstance(run, str):
+                    return None
+                scopes.add(f"dagxcom/{namespace.partition('/')[2]}/{run}")
+    except TROUBLE as error:
+        log.warning("state: artifacts are not collected this time: %s", error)
+        return None
+    return frozenset(scopes)
+
+
+def _sweep_blobs(store: Store, sweeps: Sweeps) -> tuple[int, str | None]:
+    """Remove old payloads that no artifact record names; (0, why) if that cannot be told."""
+    began = store.seconds()
+    failed = True
+    try:
+        named = set()
+        for token in store.stream_tokens(artifacts("")):
+            if store.stream_name(token) is None:
+                return 0, f"the artifact stream {token} has no name"
+            for record in store.records.read_token(token, strict=True):
+                named.add(record.get("sha256"))
+        swept = sweeps.blobs({digest for digest in named if isinstance(digest, str)})
+        failed = False
+        return swept, None
+    except TROUBLE as error:
+        return 0, str(error)
+    finally:
+        store.stats.add("blob-sweep", store.seconds() - began, failed)

@@ -1,0 +1,26 @@
+"""Instants as records spell them: ISO 8601 in UTC (docs/store-format.md, "Bytes")."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+
+def to_text(epoch: float) -> str:
+    """Return an instant of epoch seconds as C{2026-01-02T03:04:05.678901+00:00}."""
+    return datetime.fromtimestamp(epoch, timezone.utc).isoformat()
+
+
+def from_text(text: object) -> float | None:
+    """Return the epoch seconds of ISO 8601 text (naive: UTC), None if it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        instant = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+    except ValueError:
+        return None
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=timezone.utc)
+    try:
+        return instant.timestamp()
+    except (OverflowError, ValueError):
+        return None

@@ -1,0 +1,92 @@
+"""
+Whether a directory is this host's alone or on a mount that others share, and whether file locks
+there mean anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from typing import Literal
+
+import attrs
+
+from cronstable.state.tree import Tree
+
+Topology = Literal["single-node", "shared"]
+
+MOUNTS = "/proc/mounts"
+
+_SHARED = frozenset(
+    (
+        "afs beegfs ceph cifs fuse.ceph fuse.glusterfs fuse.sshfs gfs2 glusterfs gpfs lustre nfs"
+        " nfs4 ocfs2 orangefs smb3 smbfs sshfs"
+    ).split()
+)
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@attrs.frozen
+class Mount:
+    """One line of the mount table."""
+
+    point: str
+    kind: str
+    options: frozenset[str] = frozenset()
+
+    @property
+    def topology(self) -> Topology:
+        """What C{state.topology: auto} makes of it."""
+        return "shared" if self.kind in _SHARED else "single-node"
+
+    @property
+    def fictitious_locks(self) -> str | None:
+        """The mount option by which locks never leave this host, None if there is none."""
+        if not self.kind.startswith("nfs"):
+            return None
+        for option in ("nolock", "local_lock=flock", "local_lock=all"):
+            if option in self.options:
+                return option
+        return None
+
+
+def read_mounts(path: str = MOUNTS) -> str:
+    """Return the text of the mount table, empty where the system has none."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as table:
+            return table.read()
+    except OSError:
+        return ""
+
+
+def mount_of(path: str, mounts: str) -> Mount | None:
+    """Return the mount that C{path}, which need not exist, is on; None if the table is silent."""
+    real = os.path.realpath(path)
+    best: Mount | None = None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 4:
+            continue
+        point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[1])
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        # A later line with the same point is mounted over the earlier one.
+        if inside and (best is None or len(point) >= len(best.point)):
+            best = Mount(point, fields[2], frozenset(fields[3].split(",")))
+    return best
+
+
+def locks_exclude(tree: Tree) -> bool:
+    """Return whether a second lock on a locked file of the store is refused; raises OSError."""
+    path = tree.path("tmp", f"locks-{tree.instance}.probe")
+    first = tree.files.lock(path, wait=False)
+    try:
+        second = tree.files.lock(path, wait=False)
+        if second is not None:
+            second.release()
+        return first is not None and second is None
+    finally:
+        if first is not None:
+            first.release()
+        with contextlib.suppress(OSError):
+            tree.files.unlink(path)
