@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
+import time
 
 from cronstable.config.errors import ConfigError
-from cronstable.config.load import load
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cronstable.config.load import Loaded
+from cronstable.config.load import Loaded, load
 
 log = logging.getLogger("cronstable")
+config_log = logging.getLogger("cronstable.config")
 
 
 def validate(path: str) -> int:
     """Log whether the configuration at C{path} is valid; return 0 if so, else 1."""
-    if _load(path) is None:
+    loaded = _load(path)
+    if loaded is None:
         return 1
     log.info("Configuration is valid.")
     return 0
@@ -27,16 +27,16 @@ def print_job_set_id(path: str) -> int:
     loaded = _load(path)
     if loaded is None:
         return 1
-    from cronstable.config.fingerprint import job_set_id
-
-    print(job_set_id(loaded.config.jobs))
+    print(loaded.job_set_id)
     return 0
 
 
 def _load(path: str) -> Loaded | None:
     try:
-        loaded = load(path)
+        loaded = load(path, environ=os.environ, now=time.time())
     except ConfigError as error:
         log.error("Configuration error: %s", error)
         return None
+    for notice in loaded.notices:
+        config_log.log(notice.level, "%s", notice.text)
     return loaded
