@@ -5,6 +5,13 @@ What can be wrong with a schedule or its time zone.
 from __future__ import annotations
 
 
+def short(text: str, longest: int = 60) -> str:
+    """
+    The text, cut with an ellipsis where it is too long for a message.
+    """
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 class ScheduleError(ValueError):
     """
     A schedule that cannot be used; the message names the field, the item and what is allowed.
@@ -17,8 +24,7 @@ class UnknownZone(ScheduleError):
     """
 
     def __init__(self, name: str, hint: str = "") -> None:
-        shown = name if len(name) <= 80 else f"{name[:77]}..."
-        super().__init__(f"unknown timezone: {shown}{hint}")
+        super().__init__(f"unknown timezone: {short(name, 80)}{hint}")
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ import attrs
 
 from cronstable.schedule import fields, hashed
 from cronstable.schedule.days import Days, days_for
-from cronstable.schedule.errors import ScheduleError
+from cronstable.schedule.errors import ScheduleError, short
 from cronstable.schedule.fields import DaysOfMonth, DaysOfWeek
 from cronstable.schedule.times import Times, times_for
 
@@ -150,7 +150,7 @@ def split(collapsed: str) -> list[str]:
     columns = collapsed.split(" ") if collapsed else []
     if not 5 <= len(columns) <= 7:
         raise ScheduleError(
-            f"{_count(len(columns))} in {_shorten(collapsed)!r}: a schedule has 5 (minute hour "
+            f"{_count(len(columns))} in {short(collapsed, 120)!r}: a schedule has 5 (minute hour "
             "day-of-month month day-of-week), 6 (with a year) or 7 (a second in front, a year)"
         )
     if len(columns) == 6 and any("?" in column for column in columns):
@@ -162,15 +162,11 @@ def _count(columns: int) -> str:
     return "no fields" if not columns else "1 field" if columns == 1 else f"{columns} fields"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:117]}..."
-
-
 def _unknown_nickname(text: str) -> str:
     if text == REBOOT:
         return f"{REBOOT} is not a timetable; it is accepted only where a job runs once per boot"
     known = ", ".join(NICKNAMES)
-    return f"unknown nickname {_shorten(text)!r} (allowed: {known})"
+    return f"unknown nickname {short(text, 120)!r} (allowed: {known})"
 
 
 def _check_quartz(columns: list[str]) -> None:
@@ -180,7 +176,7 @@ def _check_quartz(columns: list[str]) -> None:
         text = " ".join(columns)
         raise ScheduleError(
             f"{error}; six fields end with a year here; if the first one is meant as seconds "
-            f"(Quartz order), append ' *': {_shorten(text + ' *')!r}"
+            f"(Quartz order), append ' *': {short(text, 120) + ' *'!r}"
         ) from None
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import attrs
 
-from cronstable.schedule.errors import ScheduleError
+from cronstable.schedule.errors import ScheduleError, short
 
 MONTH_NAMES = (
     *("jan", "feb", "mar", "apr", "may", "jun"),
@@ -115,10 +115,9 @@ def problem(spec: FieldSpec, item: str, reason: str, hint: str = "") -> Schedule
     """
     The error for an item of a field, in the one shape that all of them have.
     """
-    shown = item if len(item) <= 60 else f"{item[:57]}..."
     tail = f"; {hint}" if hint else ""
     return ScheduleError(
-        f"{spec.label} field, item {shown!r}: {reason} (allowed: {spec.allowed}){tail}"
+        f"{spec.label} field, item {short(item)!r}: {reason} (allowed: {spec.allowed}){tail}"
     )
 
 
@@ -226,7 +225,7 @@ def _step(spec: FieldSpec, low: int, text: str, item: str) -> int:
     if step is None or step == 0:
         raise problem(spec, item, "a step is one whole number from 1 on, after one '/'")
     if step > spec.high:
-        raise problem(spec, item, f"the step {text} is greater than {spec.high}")
+        raise problem(spec, item, f"the step {short(text)} is greater than {spec.high}")
     if low + step > spec.high:
         raise problem(spec, item, f"the step leaves the field at once: {low} + {step}")
     return step
@@ -239,7 +238,7 @@ def _value(spec: FieldSpec, text: str, item: str) -> int:
     if value is None:
         raise _unreadable(spec, text, item)
     if not spec.low <= value <= spec.high:
-        raise problem(spec, item, f"{text} is out of range")
+        raise problem(spec, item, f"{short(text)} is out of range")
     return value
 
 
@@ -259,7 +258,7 @@ def _unreadable(spec: FieldSpec, text: str, item: str) -> ScheduleError:
         return problem(spec, item, "not a hashed slot of this field", form)
     if not text:
         return problem(spec, item, "a value is missing")
-    return problem(spec, item, f"{text!r} is not a value of this field")
+    return problem(spec, item, f"{short(text)!r} is not a value of this field")
 
 
 def _looks_like_nearest(lower: str) -> bool:
@@ -274,7 +273,7 @@ def _before_last(lower: str, item: str) -> int:
         hint = "the forms are L, L-n and LW"
         raise problem(DAY_OF_MONTH, item, "not a form of the last day", hint)
     if not 1 <= distance <= 30:
-        raise problem(DAY_OF_MONTH, item, f"L-{lower[2:]} is out of range")
+        raise problem(DAY_OF_MONTH, item, f"{short(item)} is out of range")
     return distance
 
 
@@ -284,7 +283,7 @@ def _near(lower: str, item: str) -> int:
         hint = "write one day before the W, as in 15W"
         raise problem(DAY_OF_MONTH, item, "not a form of the nearest weekday", hint)
     if not 1 <= day <= 31:
-        raise problem(DAY_OF_MONTH, item, f"{lower[:-1]} is out of range")
+        raise problem(DAY_OF_MONTH, item, f"{short(lower[:-1])} is out of range")
     return day
 
 

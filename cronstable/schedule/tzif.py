@@ -134,8 +134,8 @@ def _block(
     kinds = struct.unpack_from(f">{times}B", data, at + times * width)
     types_at = at + times * (width + 1)
     offsets = [struct.unpack_from(">l", data, types_at + 6 * kind)[0] for kind in range(types)]
-    if any(not -93599 <= offset <= 93599 for offset in offsets):
-        raise BadZoneData("the zone data holds an impossible offset")
+    if any(abs(offset) >= DAY for offset in offsets):
+        raise BadZoneData("the zone data holds an offset of a day or more")
     if list(instants) != sorted(instants):
         raise BadZoneData("the zone data is not in order of time")
     changes = [(instant, offsets[kind]) for instant, kind in zip(instants, kinds, strict=True)]
@@ -232,10 +232,10 @@ def parse_rule(text: str) -> Rule:
     form = _RULE.fullmatch(text)
     if form is None:
         raise BadZoneData(f"not a time zone rule: {text!r}")
-    standard = -_seconds(form[1])
+    standard = -_offset(form[1])
     if not re.match(f"{_NAME}{_TIME}{_NAME}", text):
         return Rule(standard)
-    summer = standard + 3600 if form[2] is None else -_seconds(form[2])
+    summer = standard + 3600 if form[2] is None else -_offset(form[2])
     begins, finishes = (form[3], form[4]) if form[3] else ("M3.2.0", "M11.1.0")
     return Rule(standard, summer, _parse_date(begins), _parse_date(finishes))
 
@@ -253,6 +253,13 @@ def _parse_date(text: str) -> RuleDate:
     if day > 365 or (form[4] and not day):
         raise BadZoneData(f"not a day of a time zone rule: {text!r}")
     return RuleDate(form[4], 0, 0, day, second)
+
+
+def _offset(text: str) -> int:
+    offset = _seconds(text)
+    if abs(offset) >= DAY:
+        raise BadZoneData(f"an offset of a day or more: {text!r}")
+    return offset
 
 
 def _seconds(text: str) -> int:
