@@ -89,12 +89,6 @@ def sniff(text: str) -> bool:
     return False
 
 
-def parse_crontab(text: str, path: str) -> tuple[list[CrontabEntry], list[ConfigProblem]]:
-    """Return the jobs of a crontab and what is wrong with it; use nothing of it if anything is."""
-    crontab = read_crontab(text, path)
-    return list(crontab.entries), list(crontab.problems)
-
-
 def read_crontab(text: str, path: str, is_account: Callable[[str], bool] | None = None) -> Crontab:
     """
     Read a crontab; C{path} names its jobs and its problems.

@@ -9,7 +9,6 @@ from cronstable.config.crontab import (
     CrontabEntry,
     is_crontab_name,
     is_yaml_name,
-    parse_crontab,
     read_crontab,
     sniff,
 )
@@ -213,12 +212,6 @@ class ProblemTests(SynchronousTestCase):
         many = read("x\n" * 50).problems
         self.assertEqual(len(many), 21)
         self.assertEqual(many[-1].message, "30 more lines are wrong")
-
-    def test_pair(self) -> None:
-        """C{parse_crontab} gives the entries and the problems of the same reading."""
-        found, problems = parse_crontab("@daily a\nx\n", "t.cron")
-        self.assertEqual([e.name for e in found], ["t.cron:1"])
-        self.assertEqual([p.line for p in problems], [2])
 
 
 class NoticeTests(SynchronousTestCase):
