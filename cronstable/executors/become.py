@@ -1,5 +1,5 @@
 """
-Starting a process as another user: by way of C{setpriv}, which posix_spawn can start.
+Starting a process as another user: by way of C{setpriv}, which a vfork can start.
 
 A switch inside our own child would need a fork, which copies the page tables of a large daemon
 for every start.  docs/executors.md, "Users and groups", tells users what happens.

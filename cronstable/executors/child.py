@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import signal
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from twisted.internet import process as twisted_process
 from twisted.internet.interfaces import IDelayedCall, IReadDescriptor
@@ -29,6 +29,9 @@ LAST_READ = 1 << 20
 
 _HAS_WAITID = hasattr(os, "waitid")
 _LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT if _HAS_WAITID else 0
+
+_at_sigchld: dict[int, Any] = cast("dict[int, Any]", twisted_process.reapProcessHandlers)
+"""Whose reapProcess Twisted calls at each SIGCHLD."""
 
 POLL_INTERVAL = 1.0
 """Seconds between looks at a process that no descriptor or signal tells of."""
@@ -69,10 +72,10 @@ class _Output:
     def fileno(self) -> int:
         return self.fd
 
-    def logPrefix(self) -> str:
+    def logPrefix(self) -> str:  # noqa: N802
         return "job output"
 
-    def doRead(self) -> None:
+    def doRead(self) -> None:  # noqa: N802
         """Read one block; close at the end of the stream."""
         self.read()
 
@@ -91,7 +94,7 @@ class _Output:
         self._child.close_output(self.name)
         return False
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure) -> None:  # noqa: N802
         """
         Take a hang-up told by the reactor as a hint only.
 
@@ -113,14 +116,14 @@ class _Pidfd:
     def fileno(self) -> int:
         return self.fd
 
-    def logPrefix(self) -> str:
+    def logPrefix(self) -> str:  # noqa: N802
         return "job"
 
-    def doRead(self) -> None:
+    def doRead(self) -> None:  # noqa: N802
         """Reap the process, or let that have its turn."""
         self._child.ended()
 
-    def connectionLost(self, reason: Failure) -> None:
+    def connectionLost(self, reason: Failure) -> None:  # noqa: N802
         """Do as if readable: the reactor tells no more than that something happened."""
         self._child.ended()
 
@@ -132,7 +135,7 @@ class _Polled:
         self._child = child
         self._clock = clock
         self._timer: IDelayedCall | None = clock.callLater(POLL_INTERVAL, self._poll)
-        twisted_process.reapProcessHandlers[child.pid] = self
+        _at_sigchld[child.pid] = self
 
     def reapProcess(self) -> None:  # noqa: N802 - the name is Twisted's
         """Look whether the process has ended; Twisted calls this at each SIGCHLD."""
@@ -146,7 +149,7 @@ class _Polled:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._timer = None
-        twisted_process.reapProcessHandlers.pop(self._child.pid, None)
+        _at_sigchld.pop(self._child.pid, None)
 
 
 def _status_of(info: Any) -> int:

@@ -182,7 +182,7 @@ class IExecutor(Interface):
     """
 
     def launch(ref: str, spec: LaunchSpec, memo: Mapping[str, Any], observer: Any) -> None:
-        """Start C{spec} now, or as soon as the system has room for it; tell C{observer} (IObserver)."""
+        """Start C{spec} now, or as soon as the system has room for it; tell C{observer}."""
 
     def attach(ref: str, observer: Any, offset: int) -> bool:
         """Resume telling about a live launch from output byte C{offset}; False if unknown."""

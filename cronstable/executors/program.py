@@ -120,17 +120,20 @@ def check_script(program: Program) -> None:
     the wrapper's own exit status.
     """
     try:
-        with open(program.checked, "rb") as file:
-            head = file.read(256)
+        descriptor = os.open(program.checked, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise NotStarted(f"program not found: {show(program.checked)}") from None
-    except OSError as error:
-        if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.ELOOP):
-            empty: dict[str, str] = {}
-            raise NotStarted(why_not(error, program, None, (), empty)) from None
+    except OSError:
         # Not readable for us does not mean not executable for the other user.
         return
-    if not _any_execute_bit(program.checked):
+    try:
+        mode = os.fstat(descriptor).st_mode
+        head = os.read(descriptor, 256) if stat.S_ISREG(mode) else b""
+    finally:
+        os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise NotStarted(f"{show(program.checked)} is a directory, not a program")
+    if not stat.S_ISREG(mode) or not mode & 0o111:
         raise NotStarted(f"{show(program.checked)} is not executable")
     if head.startswith(b"#!"):
         reason = _bad_interpreter(program.checked)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
-import logging
 import os
 import sys
 from collections import deque
@@ -20,12 +19,10 @@ from typing import Any, Protocol
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
-from twisted.python.failure import Failure
 
 from cronstable.clock import Clock
 from cronstable.executors.interfaces import Usage
-
-log = logging.getLogger("cronstable")
+from cronstable.service import log_failure
 
 FIRST_AFTER = 0.25
 """Seconds after the start at which a run is first read, if its interval is not shorter."""
@@ -230,7 +227,7 @@ class Sampler:
         self._busy = True
         reading = self._in_thread(self._read_all, [pid for _, pid in due])
         reading.addCallback(self._took, [run for run, _ in due])
-        reading.addErrback(self._failed)
+        reading.addErrback(lambda failure: log_failure("reading what jobs use", failure))
         reading.addCallback(lambda _: self._done([run for run, _ in due]))
 
     def _read_all(self, pids: list[int]) -> list[Reading | None]:
@@ -238,17 +235,11 @@ class Sampler:
 
     def _took(self, readings: list[Reading | None], runs: list[Sampled]) -> None:
         at, wall = self._clock.seconds(), self._clock.now()
-        for run, reading in zip(runs, readings):
+        for run, reading in zip(runs, readings, strict=True):
             # A process reaped meanwhile may have been another one when it was read.
             if reading is not None and run.running and run.samples is not None:
                 run.samples.add(reading, at, wall)
                 run.tell("sampled", run.samples.so_far())
-
-    def _failed(self, failure: Failure) -> None:
-        log.error(
-            "reading what jobs use failed",
-            exc_info=(failure.type, failure.value, failure.getTracebackObject()),
-        )
 
     def _done(self, runs: list[Sampled]) -> None:
         self._busy = False

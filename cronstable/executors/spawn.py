@@ -1,9 +1,10 @@
 """
 Starting one process, without a reactor: session, signals, descriptors, directory, identity.
 
-posix_spawn starts nearly everything, since its cost depends neither on the size of the daemon
-nor on its open descriptors; a working directory or umask takes subprocess, which vforks.
-docs/executors.md says what a process finds when it starts.
+It is started by vfork, whose cost depends neither on the size of the daemon nor on its open
+descriptors: subprocess does so as long as no identity is to be changed, and posix_spawn would
+leave two of the C library's own signals ignored.  docs/executors.md says what a process finds
+when it starts.
 """
 
 from __future__ import annotations
@@ -75,12 +76,10 @@ class Spawned:
 
 @attrs.define
 class Spawner:
-    """Starts processes; C{use_pidfd} False and C{plain} True are the ways of other systems."""
+    """Starts processes; C{use_pidfd} False is the way of systems that have none."""
 
     become: Become = attrs.field(factory=Become)
     use_pidfd: bool = attrs.field(factory=platform.pidfd_available)
-    plain: bool = False
-    """Always by subprocess, never by posix_spawn."""
     _null: int | None = None
 
     def spawn(self, spec: LaunchSpec) -> Spawned:
@@ -150,25 +149,7 @@ class Spawner:
             check_script(program)
             argv = [*self.become.prefix(spec.drop_to), program.path, *argv[1:]]
             run = argv[0]
-        if self.plain or spec.cwd is not None or spec.umask is not None:
-            return self._popen(spec, argv, run, theirs, {})
-        return self._posix_spawn(spec, argv, run, theirs)
-
-    def _posix_spawn(
-        self, spec: LaunchSpec, argv: list[bytes], program: bytes, theirs: Mapping[str, int]
-    ) -> int:
-        actions = [(os.POSIX_SPAWN_DUP2, self._null, 0)]
-        for name, descriptor in theirs.items():
-            actions.append((os.POSIX_SPAWN_DUP2, descriptor, STREAMS[name]))
-        return os.posix_spawn(
-            program,
-            argv,
-            platform.encode_env(spec.env),
-            file_actions=actions,
-            setsid=True,
-            setsigdef=platform.RESETTABLE_SIGNALS,
-            setsigmask=(),
-        )
+        return self._popen(spec, argv, run, theirs, {})
 
     def _popen(
         self,
@@ -178,7 +159,7 @@ class Spawner:
         theirs: Mapping[str, int],
         identity: dict[str, Any],
     ) -> int:
-        # Signals other than Python's own were put right by prepare_to_spawn.
+        # The signals that Python ignores are restored here, all others by prepare_to_spawn.
         process = subprocess.Popen(
             argv,
             executable=program,
