@@ -15,7 +15,7 @@ from functools import lru_cache
 import attrs
 
 from cronstable.config.errors import ConfigProblem
-from cronstable.schedule import NICKNAMES, REBOOT, ScheduleError, parse, vixie_reading, zone_named
+from cronstable.schedule import NICKNAMES, REBOOT, ScheduleError, parse, zone_named
 
 _MIDNIGHT = "@midnight"
 _NICKNAMES = (REBOOT, *NICKNAMES, _MIDNIGHT)
@@ -56,7 +56,8 @@ class Crontab:
     """
     What a crontab says: its jobs, what is wrong with it, and what cron would read otherwise.
 
-    C{notices} are shaped like problems, but nothing is wrong with the file.
+    C{notices} are shaped like problems, but nothing is wrong with the file.  What cron would make
+    of the day fields is for the lint of schedules to say.
     """
 
     entries: tuple[CrontabEntry, ...]
@@ -182,7 +183,7 @@ class _Lines:
                 r"command; write \% for a percent sign, or make it a YAML job",
                 key="command",
             )
-        self._hints(number, schedule, command)
+        self._hints(number, command)
         self.entries.append(
             CrontabEntry(
                 number,
@@ -195,9 +196,7 @@ class _Lines:
             )
         )
 
-    def _hints(self, number: int, schedule: str, command: str) -> None:
-        if schedule[0] != "@":
-            self._day_fields_hint(number, schedule)
+    def _hints(self, number: int, command: str) -> None:
         if _ESCAPED_TWICE.search(command):
             self._notice(
                 number,
@@ -214,18 +213,6 @@ class _Lines:
                 f"begins with the user name {first!r}: there is no user column here, "
                 "so the shell will look for a command of that name",
             )
-
-    def _day_fields_hint(self, number: int, schedule: str) -> None:
-        plain = parse(schedule, key=self._name(number), zone=None)
-        if vixie_reading(plain) is plain:
-            return
-        _, _, day_of_month, _, day_of_week = schedule.split(" ")
-        self._notice(
-            number,
-            "schedule",
-            f"runs on days that match both day-of-month {day_of_month} and day-of-week "
-            f"{day_of_week}; cron would run it on days that match either one or the other",
-        )
 
     def _name(self, number: int) -> str:
         return f"{self._file_name}:{number}"

@@ -234,18 +234,6 @@ class NoticeTests(SynchronousTestCase):
         """What merely looks like a variable inside a value is not shown."""
         self.assertEqual(self.notices("PASSWORD=pa$sword\n"), [])
 
-    def test_day_fields(self) -> None:
-        """Both readings are told where cron would take either of two day fields."""
-        (said,) = self.notices("0 0 1,15 * 5 x")
-        self.assertTrue(said.startswith("/etc/t.crontab:1: job 't.crontab:1': schedule: "))
-        for part in ("both", "day-of-month 1,15", "day-of-week 5", "either one or the other"):
-            self.assertIn(part, said)
-
-    def test_day_fields_that_agree(self) -> None:
-        """There is nothing to tell where cron requires both day fields too, or only one is set."""
-        for fields in ("0 0 */2 * 1", "0 9 * * 1-5", "0 0 1 * *", "@monthly"):
-            self.assertEqual(self.notices(f"{fields} x"), [], fields)
-
     def test_user_column(self) -> None:
         """A command that begins with a user of this host looks like one with a user column."""
         (said,) = self.notices("@daily root rm -r /tmp/x", "root")
