@@ -103,9 +103,7 @@ def too_large(argv: Sequence[bytes], env: Mapping[str, str]) -> str:
     if arguments > total:
         return f"the command is too long: {arguments} bytes in {len(argv)} arguments"
     largest = ", ".join(f"{name[:64]} ({size} bytes)" for size, name in sizes[:3])
-    return (
-        f"environment too large: {total} bytes in {len(sizes)} variables; the largest: {largest}"
-    )
+    return f"environment too large: {total} bytes in {len(sizes)} variables; the largest: {largest}"
 
 
 def _size(name: str, value: str) -> int:

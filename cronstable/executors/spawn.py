@@ -124,9 +124,7 @@ class Spawner:
             os.close(self._null)
             self._null = None
 
-    def _open_pipes(
-        self, spec: LaunchSpec, ours: dict[str, int], theirs: dict[str, int]
-    ) -> int:
+    def _open_pipes(self, spec: LaunchSpec, ours: dict[str, int], theirs: dict[str, int]) -> int:
         """Open the pipes, and a descriptor that keeps a place for the pidfd; return that."""
         for name, wanted in (("stdout", spec.capture_stdout), ("stderr", spec.capture_stderr)):
             if wanted:
@@ -204,9 +202,7 @@ def _close(*descriptors: int) -> None:
                 os.close(descriptor)
 
 
-def _translated(
-    error: OSError, argv: list[bytes], program: Program, spec: LaunchSpec
-) -> Exception:
+def _translated(error: OSError, argv: list[bytes], program: Program, spec: LaunchSpec) -> Exception:
     if error.errno in NO_ROOM:
         what = "process" if error.errno in (errno.EAGAIN, errno.ENOMEM) else "descriptor"
         return NoRoom(f"no {what} to spare: {os.strerror(error.errno or 0)}")
