@@ -86,11 +86,15 @@ class Admission:
             return Denied("refuse", REMOVED)
         return await self._claim(request, job, budget)
 
-    def again(self, request: RunRequest) -> Admitted | Denied:
-        """Ask the gates that need no wait once more, just before the spawn."""
+    def again(self, request: RunRequest, registered: bool = False) -> Admitted | Denied:
+        """
+        Ask the gates that need no wait once more, just before the spawn.
+
+        A run that is C{registered} already is no overlap with itself.
+        """
         job = self.find(request)
         for gate, answer, again in rows_for(request.cause):
-            if not again:
+            if not again or (registered and gate == "overlap"):
                 continue
             if gate == "configured" or job is None:
                 if job is None:

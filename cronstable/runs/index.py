@@ -18,6 +18,9 @@ from cronstable.schedule import Schedule
 INLINE = 10.0
 """Seconds of lateness within which every slot in between still fires."""
 
+CORRECTION = 3 * 3600.0
+"""A clock set back by this many seconds or more is a correction: every schedule begins anew."""
+
 
 @attrs.frozen
 class Due:
@@ -67,11 +70,12 @@ class FireIndex:
         self._entries: dict[str, _Entry] = {}
         self._buckets: dict[int, list[_Entry]] = {}
         self._instants: list[int] = []
+        self._given: dict[str, int] = {}
 
     def install(self, jobs: Mapping[str, JobConfig], now: float) -> Reseeded:
         """
         Index C{jobs}; one whose schedule is unchanged keeps its pending fire, a new or changed
-        one fires strictly after C{now}.
+        one fires strictly after C{now}, and after what was given out of its name before.
         """
         old, self._entries = self._entries, {}
         added: list[_Entry] = []
@@ -84,21 +88,35 @@ class FireIndex:
             else:
                 if entry is not None:
                     entry.alive = False
-                entry = _Entry(name, order, job.schedule, now)
+                entry = _Entry(name, order, job.schedule, max(now, self._given.get(name, now)))
                 added.append(entry)
             self._entries[name] = entry
         for gone in old.values():
             gone.alive = False
-        return Reseeded(self._seed(added, now))
+        self._given = {
+            name: slot
+            for name, slot in self._given.items()
+            if name in self._entries or slot > now - CORRECTION
+        }
+        return Reseeded(self._seed(added))
 
     def begin_epoch(self, now: float) -> None:
         """Seed everything anew from C{now}, in a new epoch: the clock was corrected."""
         self.epoch += 1
         self._buckets.clear()
         self._instants.clear()
+        self._given.clear()
         for entry in self._entries.values():
             entry.since = now
-        self._seed(self._entries.values(), now)
+        self._seed(self._entries.values())
+
+    def rezone(self, zones: Iterable[str], now: float) -> None:
+        """The rules of C{zones} have changed: work out the pending fires of their jobs anew."""
+        changed = frozenset(zones)
+        moved = [entry for entry in self._entries.values() if entry.schedule.zone in changed]
+        for entry in moved:
+            entry.since = max(now, self._given.get(entry.name, now))
+        self._seed(moved)
 
     def soonest(self) -> int | None:
         """Return the instant of the soonest coming fire."""
@@ -135,6 +153,7 @@ class FireIndex:
                 following = memo[key] if key in memo else entry.schedule.next(instant)
                 memo[key] = following
                 self._put(entry, following)
+                self._given[entry.name] = instant
                 yield Due(entry.name, self.epoch, instant)
 
     def next_fire(self, job: str) -> int | None:
@@ -151,6 +170,7 @@ class FireIndex:
         current = current_slot(entry.schedule, now)
         fires = current is not None and current >= instant
         self._put(entry, entry.schedule.next(now))
+        self._given[entry.name] = int(now)
         if not fires:
             yield Gap(entry.name, self.epoch, instant, int(now), entry.schedule)
             return
@@ -159,13 +179,13 @@ class FireIndex:
             yield Gap(entry.name, self.epoch, instant, current - 1, entry.schedule)
         yield Due(entry.name, self.epoch, current)
 
-    def _seed(self, entries: Iterable[_Entry], now: float) -> tuple[str, ...]:
+    def _seed(self, entries: Iterable[_Entry]) -> tuple[str, ...]:
         never = []
-        memo: dict[tuple[int, int], int | None] = {}
+        memo: dict[tuple[int, int, float], int | None] = {}
         for entry in entries:
-            key = _timetable(entry.schedule)
+            key = (*_timetable(entry.schedule), entry.since)
             if key not in memo:
-                memo[key] = entry.schedule.next(now)
+                memo[key] = entry.schedule.next(entry.since)
             self._put(entry, memo[key])
             if memo[key] is None:
                 never.append(entry.name)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
-from cronstable.runs.index import Due, FireIndex, Gap
+from cronstable.runs.index import CORRECTION, Due, FireIndex, Gap
 from cronstable.runs.jobset import JobSet
 from cronstable.runs.request import Requester, RunRequest
 from cronstable.runs.slotbook import SlotBook, SlotTicket
@@ -28,9 +28,6 @@ SLICE = 0.004
 """Seconds of launches made in one reactor turn before others get theirs."""
 
 AUDITED_PER_PASS = 200
-CORRECTION = 3 * 3600.0
-"""A clock set back by this many seconds or more is a correction: every schedule begins anew."""
-
 MOST_COUNTED = 10_000_000
 """More slots than any job passes in a gap that its host can sleep through."""
 
@@ -84,13 +81,19 @@ class Scheduler(Service):
             self._backlog.popleft().missed("shutdown")
         self._waiting.clear()
 
-    def install(self, jobs: JobSet) -> None:
-        """Take everything due under the old set from the index, then put C{jobs} in force."""
+    def install(self, jobs: JobSet, zones_changed: Sequence[str] = ()) -> None:
+        """
+        Take everything due under the old set from the index, then put C{jobs} in force.
+
+        Jobs in a time zone whose rules have changed get their next fire anew.
+        """
         now = self._clock.now()
         firing = self.running and not self._quiet
         if firing:
             self._take(now)
         seeded = self.index.install(jobs.jobs, now)
+        if zones_changed:
+            self.index.rezone(zones_changed, now)
         for name in seeded.never:
             log.warning("Job %s has a schedule that never fires again", name)
         self._audit.install()
@@ -208,7 +211,7 @@ class _Audit:
     def __init__(self, index: FireIndex, book: SlotBook) -> None:
         self._index = index
         self._book = book
-        self._marks: dict[str, tuple[Any, float, int]] = {}
+        self._marks: dict[str, tuple[Any, float, int, float]] = {}
         self._turn: list[tuple[str, Any, int | None]] = []
 
     def restart(self) -> None:
@@ -221,8 +224,8 @@ class _Audit:
         marks = {}
         for name, schedule, since, _ in self._index.indexed():
             mark = self._marks.get(name)
-            if mark is None or mark[0] is not schedule:
-                mark = (schedule, since, self._book.opened(name))
+            if mark is None or mark[0] != schedule or mark[3] != since:
+                mark = (schedule, since, self._book.opened(name), since)
             marks[name] = mark
         self._marks = marks
         self._turn = []
@@ -237,15 +240,15 @@ class _Audit:
 
     def _recount(self, name: str, schedule: Any, pending: int | None) -> None:
         mark = self._marks.get(name)
-        if mark is None or pending is None or mark[0] is not schedule:
+        if mark is None or pending is None or mark[0] != schedule:
             return
-        _, since, opened_before = mark
+        _, since, opened_before, indexed = mark
         opened = self._book.opened(name)
         through = pending - 1
         if through < since:
             return
         expected = schedule.count(since, through, LONGEST_AUDIT)
-        self._marks[name] = (schedule, float(through), opened)
+        self._marks[name] = (schedule, float(through), opened, indexed)
         if expected < LONGEST_AUDIT and expected != opened - opened_before:
             self._book.fault(
                 "job %s: its schedule has %d slots since %d, %d were entered",

@@ -200,9 +200,7 @@ class RunService(Service):
             self._deny(ticket, answer)
             return
         try:
-            if answer.job.concurrency_policy == "Replace" and request.cause != "task":
-                await self._replace(lane)
-            again = self._admission.again(request)
+            again = await self._clear(lane, request)
         except BaseException:
             undo(answer.holds)
             raise
@@ -212,11 +210,18 @@ class RunService(Service):
             return
         self._launch(lane, ticket, Admitted(again.job, answer.holds))
 
-    async def _replace(self, lane: Lane) -> None:
-        while lane.live:
+    async def _clear(self, lane: Lane, request: RunRequest) -> Admitted | Denied:
+        """End what the run replaces, and ask the gates again after every wait."""
+        again = self._admission.again(request)
+        while isinstance(again, Admitted) and self._replaces(again.job, request, lane):
             for run in tuple(lane.live):
                 self._stop(run, "replaced", None)
             await lane.when_no_live()
+            again = self._admission.again(request)
+        return again
+
+    def _replaces(self, job: JobConfig, request: RunRequest, lane: Lane) -> bool:
+        return job.concurrency_policy == "Replace" and request.cause != "task" and bool(lane.live)
 
     def _deny(self, ticket: Ticket, denied: Denied) -> None:
         request, no = ticket.request, denied.no
@@ -284,7 +289,7 @@ class RunService(Service):
 
     def still_wanted(self, run: Run) -> bool:
         """Ask the gates that need no wait once more."""
-        return isinstance(self._admission.again(run.ticket.request), Admitted)
+        return isinstance(self._admission.again(run.ticket.request, registered=True), Admitted)
 
     def launched(self, run: Run) -> None:
         """The process exists: the slot has run, and the retry sequence is settled."""
@@ -334,7 +339,7 @@ class RunService(Service):
     def _withdraw(self, run: Run) -> None:
         undo(run.holds)
         self._leave(run)
-        denied = self._admission.again(run.ticket.request)
+        denied = self._admission.again(run.ticket.request, registered=True)
         if isinstance(denied, Denied):
             self._deny(run.ticket, denied)
         else:

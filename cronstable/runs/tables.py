@@ -50,7 +50,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     Judgement("paused", True, ("row", "defer", "defer", "defer", "-", "-")),
     Judgement("leadership", True, ("skip", "defer", "defer", "defer", "-", "-")),
     Judgement("last-succeeded", False, ("skip", "skip", "-", "-", "-", "-")),
-    Judgement("overlap", False, ("skip", "skip", "skip", "defer", "refuse", "-")),
+    Judgement("overlap", True, ("skip", "skip", "skip", "defer", "refuse", "-")),
 )
 
 

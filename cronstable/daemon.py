@@ -1,0 +1,186 @@
+"""
+The daemon: builds the service tree from a configuration, applies a new one to it, and stops it.
+
+docs/architecture.md draws the tree; docs/operations.md tells what an operator may rely on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+
+from cronstable import platform
+from cronstable.chores import Chores
+from cronstable.clock import Clock, SystemClock, use_monotonic_timers
+from cronstable.config.errors import ConfigError
+from cronstable.config.sections_values import Config
+from cronstable.identity import this_process
+from cronstable.logs import LoggingSection, bridge_twisted
+from cronstable.reload import ReloadService
+from cronstable.rooms import Rooms
+from cronstable.runs.record import JobSetChanged
+from cronstable.service import log_failure
+from cronstable.signals import Signals
+from cronstable.sources import Configured, Sources
+
+log = logging.getLogger("cronstable")
+
+SECOND_SIGNAL_AFTER = 1.0
+REPORTS_DRAIN = 30.0
+CLOCK_NOT_SET_BEFORE = 1_577_836_800.0
+"""The start of 2020: a clock that shows less has not been set."""
+
+SERVED = frozenset({"logging"})
+"""Sections that this release serves; the others load with a warning."""
+
+
+class Daemon(Service):
+    """
+    The whole of a running cronstable.
+
+    C{startService} starts the rooms in order; C{stop} stops them in phases and then the reactor.
+    """
+
+    def __init__(
+        self, reactor: Any, clock: Clock, sources: Sources, environ: Mapping[str, str]
+    ) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._sources = sources
+        self.rooms = Rooms(reactor, clock, this_process(os.getpid()), environ)
+        self._logging = LoggingSection()
+        self._signals = Signals(reactor, self.stop, self._reload_requested)
+        self.reload = ReloadService(reactor, clock, sources, self._apply)
+        self._chores = Chores(clock, self._each_minute())
+        self._stop_asked: float | None = None
+        self._stopped: Deferred[None] | None = None
+
+    def startService(self) -> None:
+        """Start every room; jobs that are due from now on run."""
+        super().startService()
+        if self._clock.now() < CLOCK_NOT_SET_BEFORE:
+            log.warning("The clock is not set: it shows a time before 2020")
+        self._reactor.callWhenRunning(self._begin)
+
+    def stopService(self) -> Deferred[None]:
+        """Stop in phases, when somebody else stops the reactor."""
+        super().stopService()
+        return self._stop_once()
+
+    def stop(self) -> None:
+        """
+        Stop gracefully and end the reactor; asked again a second or more later, end what runs.
+        """
+        now = self._clock.seconds()
+        if self._stop_asked is None:
+            self._stop_asked = now
+            self._stop_once().addErrback(
+                lambda failure: log_failure("shutting down", failure)
+            ).addBoth(lambda _: self._reactor.stop())
+        elif now - self._stop_asked >= SECOND_SIGNAL_AFTER:
+            log.warning("Asked to stop again: ending the jobs that still run")
+            self.rooms.runs.cut()
+
+    def _begin(self) -> None:
+        platform.prepare_to_spawn()
+        platform.raise_descriptor_limit()
+        self._signals.install()
+        configured = self._sources.configured
+        self._say(configured, None)
+        self._logging.apply(configured.config.logging)
+        self.rooms.install(configured.config, configured.job_set_id, ())
+        self.rooms.start()
+        self._chores.startService()
+        self.reload.startService()
+
+    def _each_minute(self) -> list[Any]:
+        return [
+            lambda: self.reload.check(),
+            lambda: self._logging.apply(self._sources.configured.config.logging),
+            self._housekeeping,
+        ]
+
+    def _housekeeping(self) -> None:
+        self.rooms.each_minute(audit=not self.reload.busy)
+
+    def _reload_requested(self) -> None:
+        self.reload.request()
+
+    async def _apply(self, configured: Configured) -> None:
+        before = self._sources.configured
+        self._sources.configured = configured
+        self._say(configured, before.job_set_id)
+        self.rooms.install(configured.config, configured.job_set_id, configured.zones_changed)
+        change = configured.diff.jobs
+        self.rooms.bus.publish(
+            JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
+        )
+        await self.rooms.reconcile(configured.config)
+        self._logging.apply(configured.config.logging)
+
+    def _say(self, configured: Configured, id_before: str | None) -> None:
+        for notice in configured.notices:
+            logging.getLogger("cronstable.config").log(notice.level, "%s", notice.text)
+        for name in unserved(configured.config):
+            log.warning("The section %s: is valid, but this release does not serve it", name)
+        for line in configured.diff.lines():
+            log.info("%s", line)
+        if configured.zones_changed:
+            log.info("Time zone rules changed: %s", ", ".join(configured.zones_changed))
+        if configured.job_set_id != id_before:
+            count = len(configured.config.jobs)
+            log.info("Job set id: %s (%d jobs)", configured.job_set_id, count)
+
+    def _stop_once(self) -> Deferred[None]:
+        if self._stopped is None:
+            self._stopped = Deferred.fromCoroutine(self._stop_in_phases())
+        return self._stopped
+
+    async def _stop_in_phases(self) -> None:
+        log.info("Shutting down (after currently running jobs finish)...")
+        if not self.reload.running:
+            return
+        self._chores.stopService()
+        self.reload.stopService()
+        self.rooms.quiesce()
+        await self.rooms.drain(REPORTS_DRAIN)
+        await self.rooms.close()
+        self._signals.remove()
+
+
+def unserved(config: Config) -> list[str]:
+    """Return the names of the configured sections that this release does not serve."""
+    sections = ("web", "mcp", "cluster", "state", "notify", "push", "dags", "pools")
+    return [name for name in sections if getattr(config, name) and name not in SERVED]
+
+
+def make(reactor: Any, path: str, environ: Mapping[str, str]) -> Daemon:
+    """
+    Return the daemon for the configuration at C{path}.
+
+    Raises L{ConfigError}; nothing has been started then.
+    """
+    use_monotonic_timers(reactor)
+    clock = SystemClock(reactor)
+    return Daemon(reactor, clock, Sources(path, environ, clock), environ)
+
+
+def run(options: Namespace) -> int:
+    """Run the daemon in the foreground until it is stopped; return the exit status."""
+    from twisted.internet import reactor
+
+    try:
+        daemon = make(reactor, options.config, os.environ)
+    except ConfigError as error:
+        log.error("Configuration error: %s", error)
+        return 1
+    bridge_twisted()
+    daemon.startService()
+    reactor.run()  # type: ignore[attr-defined]
+    return 0
