@@ -38,7 +38,8 @@ def resolve(
         raise AccountTrouble(key, "cannot be changed on Windows")
     if not is_root:
         given = group if user is None else user
-        raise AccountTrouble(key, f"can only be changed by a daemon that runs as root, got {given!r}")
+        message = f"can only be changed by a daemon that runs as root, got {given!r}"
+        raise AccountTrouble(key, message)
     gid = None if group is None else _gid(group)
     if user is None:
         return Account(None, gid, None)

@@ -17,9 +17,9 @@ from cronstable.config.jobs import JOB_GROUPS, Blueprint, job
 from cronstable.config.keys import DAG, DEFAULTS, JOB, TEXTS
 from cronstable.config.layers import Layer, layer
 from cronstable.config.notices import Notice
-from cronstable.config.reading import Reading, dotted, owner
-from cronstable.config.schema import Block
-from cronstable.config.sections import POOLS, SECTIONS, Section, pools
+from cronstable.config.reading import Reading, owner
+from cronstable.config.schema import BAD, Block
+from cronstable.config.sections import POOLS, SECTIONS, build, pools
 from cronstable.config.sections_values import DagConfig, PoolConfig
 from cronstable.config.sources import Cache
 from cronstable.config.sources import Reader as Sources
@@ -185,7 +185,7 @@ class _YamlFile:
         if not isinstance(targets, list) or not isinstance(node, Sequence):
             return [], False
         contents = []
-        for item, target in zip(node.items, targets):
+        for item, target in zip(node.items, targets, strict=True):
             content = self._include(item, target)
             if content is not None:
                 contents.append(content)
@@ -272,18 +272,18 @@ class _YamlFile:
         return built
 
     def _sections(self) -> Iterator[tuple[str, Placed]]:
-        for name, section in SECTIONS.items():
+        for name in SECTIONS:
             node = self._root.entries.get(name)
             if node is not None:
-                placed = self._section(name, section, node)
+                placed = self._section(name, node)
                 if placed is not None:
                     yield name, placed
 
-    def _section(self, name: str, section: Section, node: text.Node) -> Placed | None:
-        values = section.record.read(node, self._reading)
-        if not isinstance(values, dict):
+    def _section(self, name: str, node: text.Node) -> Placed | None:
+        values = SECTIONS[name].record.read(node, self._reading)
+        if values is BAD:
             return None
-        built = section.build(self._reading.file, node, values, self._world)
+        built = build(name, self._reading.file, node, values, self._world)
         self._add(built.problems)
         self._notices += built.notices
         line = self._root.places[name][0]

@@ -265,10 +265,10 @@ def when(
         return None
     line = schedule_line(written, tell)
     fields: Fields = {"schedule_text": line, "schedule": None, "timezone": zone, "utc": utc}
-    if written == REBOOT or line is None or not known:
+    if written == REBOOT or line is None:
         return fields
     try:
-        fields["schedule"] = world.schedule(line, key, zone)
+        fields["schedule"] = world.schedule(line, key, zone if known else "UTC")
     except ScheduleError as error:
         tell(("schedule",), f"invalid schedule '{line}': {error}")
     return fields
@@ -279,7 +279,7 @@ def _zone_is_known(zone: str | None, tell: Tell) -> bool:
         if zone is not None:
             zone_named(zone)
     except (UnknownZone, NoZoneData) as error:
-        tell(("timezone",), f"{error}, got {zone!r}; allowed: a name of the IANA time zone database")
+        tell(("timezone",), f"{error}, got {zone!r}; allowed: an IANA time zone name")
         return False
     return True
 

@@ -5,7 +5,7 @@ What an operator should know about a configuration that is valid: lines for the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -97,9 +97,6 @@ def of_report(where: str, report: Report) -> Iterator[Notice]:
             )
 
 
-def names(owners: Sequence[str]) -> str:
-    """Return the names of C{owners} as a list for a notice."""
-    return ", ".join(owners)
 
 
 def _prefix_works(prefix: str) -> bool:

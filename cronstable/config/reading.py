@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Union
 
 import attrs
 
@@ -15,7 +14,7 @@ from cronstable.config.errors import ConfigProblem
 from cronstable.config.interpolate import Unset, interpolate
 from cronstable.config.text import Flaw, Node, Scalar, Sequence
 
-Step = Union[str, int]
+Step = str | int
 Path = tuple[Step, ...]
 
 

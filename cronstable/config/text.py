@@ -9,7 +9,7 @@ docs/configuration.md, "The YAML that is read", specifies the subset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 import attrs
 import yaml
@@ -52,7 +52,7 @@ class Mapping:
         self.column = column
 
 
-Node = Union[Scalar, Sequence, Mapping]
+Node = Scalar | Sequence | Mapping
 
 
 def kind(node: Node) -> str:
@@ -110,8 +110,12 @@ def parse(text: str) -> Document:
 def _event_source(text: str) -> Callable[[], Any]:
     """Return a function that gives one parse event a call, from libyaml where it is installed."""
     if yaml.__with_libyaml__:
-        return yaml.cyaml.CParser(text).get_event  # type: ignore[no-any-return]
-    return _PythonParser(text).get_event  # type: ignore[no-any-return]
+        from yaml._yaml import CParser
+
+        parser: Any = CParser(text)
+    else:
+        parser = _PythonParser(text)
+    return parser.get_event  # type: ignore[no-any-return]
 
 
 class _PythonParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
@@ -200,7 +204,7 @@ class _Builder:
                 and event.anchor is None
                 and event.tag is None
             ):
-                at = event.start_mark
+                at: Any = event.start_mark
                 value: Node = Scalar(event.value, at.line + 1, at.column + 1)
             else:
                 value = self._node(event, depth + 1)
@@ -245,7 +249,7 @@ class _Builder:
 
     def _syntax(self, error: yaml.MarkedYAMLError) -> None:
         self._whole = False
-        mark = error.problem_mark or error.context_mark
+        mark: Any = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         if self._at_tab(mark):
             self._flaws.append(Flaw("a tab cannot indent; use blanks", line, column))
