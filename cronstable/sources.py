@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from cronstable.clock import Clock
-from cronstable.config.diff import Diff, diff, reuse
+from cronstable.config.diff import Diff, diff
 from cronstable.config.load import Loaded, Notice, load
 from cronstable.config.sections_values import Config
 from cronstable.config.sources import Cache
@@ -65,3 +65,12 @@ class Sources:
 
     def _load(self) -> Loaded:
         return load(self._path, environ=self._environ, now=self._clock.now(), cache=self._cache)
+
+
+def reuse(old: Config, new: Config) -> Config:
+    """Return C{new} with the old objects wherever a job has not changed."""
+    jobs = {}
+    for name, job in new.jobs.items():
+        before = old.jobs.get(name)
+        jobs[name] = before if before is not None and before == job else job
+    return attrs.evolve(new, jobs=jobs)

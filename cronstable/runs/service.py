@@ -125,6 +125,11 @@ class RunService(Service):
         self.pauses.lift(name)
         self._pause_changed(name, False)
 
+    def expire_pauses(self) -> None:
+        """Let jobs whose pause has run out be asked for again."""
+        for name in self.pauses.expire(self._clock.now()):
+            self._pause_changed(name, False)
+
     # what pages and metrics read
 
     def live(self, name: str) -> tuple[Run, ...]:

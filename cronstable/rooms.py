@@ -1,0 +1,115 @@
+"""
+The rooms of a daemon: made once, in order, and given each new configuration.
+
+docs/architecture.md draws what each of them is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cronstable.clock import Clock
+from cronstable.config.sections_values import Config
+from cronstable.events import Bus
+from cronstable.executors.local import LocalExecutor
+from cronstable.identity import Identity
+from cronstable.reports.service import ReportService
+from cronstable.runs.boot import BootRuns
+from cronstable.runs.gates import Leadership, Solo, StandIn
+from cronstable.runs.jobset import JobSet
+from cronstable.runs.mirror import Mirror
+from cronstable.runs.output import Outputs
+from cronstable.runs.scheduler import Scheduler
+from cronstable.runs.service import RunService
+from cronstable.runs.sla import SlaBreached, SlaWatch
+
+FLUSH_LIMIT = 5.0
+
+
+class Rooms:
+    """Everything that runs jobs and tells of them."""
+
+    def __init__(
+        self, reactor: Any, clock: Clock, identity: Identity, environ: Mapping[str, str]
+    ) -> None:
+        base = {"HOSTNAME": identity.host, **environ}
+        self.bus = Bus()
+        self.identity = identity
+        self.mirror = Mirror(reactor)
+        self.executor = LocalExecutor(reactor, clock)
+        self.outputs = Outputs(self.executor, self.mirror)
+        self.reports = ReportService(
+            reactor, clock, host=base["HOSTNAME"], environ=base, executor=self.executor
+        )
+        self.runs = RunService(
+            clock,
+            identity,
+            self.executor,
+            self.bus,
+            self.outputs,
+            base,
+            reporter=self.reports,
+        )
+        self.scheduler = Scheduler(clock, self.runs.book, self.runs.request)
+        self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
+        self.sla = SlaWatch(clock, self.runs, self.bus)
+        self.bus.subscribe(SlaBreached, self._late)
+
+    def install(self, config: Config, job_set_id: str, zones_changed: Sequence[str]) -> None:
+        """Put a set of jobs in force, in one go."""
+        jobs = JobSet(config.jobs, job_set_id)
+        self.runs.gates.leadership = leadership_for(config)
+        self.runs.install(jobs)
+        self.scheduler.install(jobs, zones_changed)
+        self.outputs.keep_only(jobs.jobs)
+
+    def start(self) -> None:
+        """Run what is due from now on, the boot runs first."""
+        self.reports.startService()
+        self.runs.startService()
+        self.boot.begin(self.runs.jobs)
+        self.scheduler.startService()
+
+    async def reconcile(self, config: Config) -> None:
+        """Give the rooms that show and tell the new configuration."""
+        self.reports.reconfigure(config.notify)
+
+    def each_minute(self, audit: bool) -> None:
+        """Do what is to be done once a minute."""
+        self.boot.ask_again()
+        self.sla.judge(self.runs.jobs)
+        self.runs.expire_pauses()
+        if audit:
+            self.scheduler.audit()
+
+    def quiesce(self) -> None:
+        """Launch nothing any more."""
+        self.scheduler.stopService()
+        self.boot.stop()
+        self.runs.quiesce()
+
+    async def drain(self, reports: float) -> None:
+        """Wait for the runs, then for their reports, C{reports} seconds at most."""
+        await self.runs.when_drained()
+        await self.reports.drain(reports)
+
+    async def close(self) -> None:
+        """Close everything, the output of the last runs written."""
+        self.runs.stopService()
+        self.reports.stopService()
+        await self.mirror.flush(FLUSH_LIMIT)
+
+    def _late(self, event: SlaBreached) -> None:
+        breach = event.breach
+        self.reports.late(
+            event.job, breach.check, breach.threshold, breach.observed, event.last_success_at
+        )
+
+
+def leadership_for(config: Config) -> Leadership:
+    """Return who answers whether this node may run a job."""
+    cluster = config.cluster
+    return StandIn() if cluster is not None and cluster.elects else Solo()
+
+
