@@ -94,7 +94,7 @@ class Leases:
 
         Raises OSError if the store cannot be asked at all.
         """
-        with self._tree.locked(self._path(name, LOCK)):
+        with self._tree.locked(self._path(name, LOCK), touch=False):
             began = self._tree.clock.awake_and_asleep()
             now = self._tree.clock.now()
             try:
@@ -116,7 +116,7 @@ class Leases:
 
         Denied once it was released or taken.  Raises OSError if the store cannot be asked.
         """
-        with self._tree.locked(self._path(name, LOCK)):
+        with self._tree.locked(self._path(name, LOCK), touch=False):
             began = self._tree.clock.awake_and_asleep()
             now = self._tree.clock.now()
             try:
@@ -135,7 +135,7 @@ class Leases:
 
         Raises OSError if that cannot be known or written: the lease then ends with its time.
         """
-        with self._tree.locked(self._path(name, LOCK)):
+        with self._tree.locked(self._path(name, LOCK), touch=False):
             try:
                 current = self._read(name)
             except Malformed as error:

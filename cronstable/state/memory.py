@@ -38,6 +38,7 @@ class MemoryFiles:
         self._changed = threading.Condition(threading.RLock())
         root = _Node(is_directory=True, modified=now())
         self._live: dict[str, _Node] = {"/": root}
+        self._members: dict[str, set[str]] = {"/": set()}
         self._durable: dict[str, _Node] = {"/": root}
 
     def process_death(self) -> MemoryFiles:
@@ -71,7 +72,10 @@ class MemoryFiles:
             data = content(node)
             if id(node) not in copies:
                 copies[id(node)] = _Node(data, data, node.modified, node.is_directory)
-            other._live[path] = other._durable[path] = copies[id(node)]
+            other._durable[path] = copies[id(node)]
+            if path != "/":
+                other._link(path, copies[id(node)])
+        other._live["/"] = other._durable["/"]
         return other
 
     def paths(self) -> list[str]:
@@ -116,11 +120,13 @@ class MemoryFiles:
             there = self._live.get(target)
             if there is not None and there.is_directory:
                 raise _error(errno.EISDIR, target)
-            del self._live[source]
-            self._live[target] = node
+            self._unlink(source)
+            self._link(target, node)
             if node.is_directory:
-                for path in [path for path in self._live if path.startswith(source + "/")]:
-                    self._live[target + path[len(source) :]] = self._live.pop(path)
+                for path in [path for path in self._live if _is_in(path, source)]:
+                    below = self._live[path]
+                    self._unlink(path)
+                    self._link(target + path[len(source) :], below)
 
     def sync_directory(self, path: str) -> None:
         """Force the names in a directory to the medium."""
@@ -137,7 +143,7 @@ class MemoryFiles:
         """Remove a file."""
         with self._changed:
             self._file(path)
-            del self._live[path]
+            self._unlink(path)
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory."""
@@ -145,7 +151,7 @@ class MemoryFiles:
             self._directory(path)
             if self._children(path):
                 raise _error(errno.ENOTEMPTY, path)
-            del self._live[path]
+            self._unlink(path)
 
     def status(self, path: str) -> FileStatus:
         """Return what is known of a file."""
@@ -196,10 +202,20 @@ class MemoryFiles:
         self._directory(_parent(path)).modified = self._now()
         if path in self._live:
             raise _error(errno.EEXIST, path)
+        self._link(path, node)
+
+    def _link(self, path: str, node: _Node) -> None:
         self._live[path] = node
+        self._members.setdefault(_parent(path), set()).add(path)
+        if node.is_directory:
+            self._members.setdefault(path, set())
+
+    def _unlink(self, path: str) -> None:
+        del self._live[path]
+        self._members[_parent(path)].discard(path)
 
     def _children(self, path: str) -> list[str]:
-        return [other for other in self._live if other != "/" and _parent(other) == path]
+        return list(self._members[path])
 
 
 @attrs.define(eq=False)

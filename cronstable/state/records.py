@@ -36,6 +36,7 @@ SIDECAR = "stream-name.txt"
 class _Stream:
     """What this process remembers of a stream that it appends to."""
 
+    name: str
     directory: str
     cut: bool
     lock: threading.Lock = attrs.field(factory=threading.Lock)
@@ -93,7 +94,7 @@ class Records:
         self._tree.write("record", f"{memory.directory}/{file}", raw, sync)
         try:
             if memory.cut:
-                self._name_stream(stream, memory)
+                self._name_stream(memory)
             if newest_per is not None:
                 key = data.get(newest_per)
                 memory.keys[file] = key if isinstance(key, str) else None
@@ -180,7 +181,7 @@ class Records:
             memory = self._streams.get(stream)
             if memory is None:
                 token = names.token(stream)
-                memory = _Stream(self._directory(token), names.is_cut(token))
+                memory = _Stream(stream, self._directory(token), names.is_cut(token))
                 self._streams[stream] = memory
                 if len(self._streams) > self._remembered:
                     self._streams.popitem(last=False)
@@ -199,9 +200,9 @@ class Records:
             memory.floor = max(floor, stem)
         return stem
 
-    def _name_stream(self, stream: str, memory: _Stream) -> None:
+    def _name_stream(self, memory: _Stream) -> None:
         path = f"{memory.directory}/{SIDECAR}"
-        raw = stream.encode("utf-8", "surrogatepass")
+        raw = memory.name.encode("utf-8", "surrogatepass")
         try:
             if self._tree.files.read(path) == raw:
                 return
@@ -246,7 +247,7 @@ class Records:
             if file in known:
                 found[file] = known[file]
                 continue
-            for _, data in self._load_files(memory.directory, [file], memory.directory, 1, False):
+            for _, data in self._load_files(memory.directory, [file], memory.name, 1, False):
                 key = data.get(field)
                 found[file] = key if isinstance(key, str) else None
         memory.keys = dict(found)
@@ -301,7 +302,7 @@ class Records:
         elif isinstance(error, Malformed):
             if self._tree.quarantine(path) or self._tree.notices.first(("malformed", path)):
                 log.warning("state: quarantined corrupt record %s: %s", path, error)
-        elif isinstance(error, OSError):
+        elif isinstance(error, OSError) and not strict:
             self._say_unreadable(path, stream, error)
         if strict and not isinstance(error, Malformed):
             raise error if isinstance(error, OSError) else Unreadable(path, error)

@@ -1,0 +1,117 @@
+"""What is in a store, counted: for C{state check} and for whoever looks at it from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from cronstable.state import names
+from cronstable.state.documents import BODY
+from cronstable.state.leases import Lease
+from cronstable.state.store import Store
+from cronstable.state.tree import names_or_none
+
+
+@attrs.frozen
+class Scope:
+    """One stream or document namespace; C{name} is what follows its prefix."""
+
+    name: str
+    count: int
+
+
+@attrs.frozen
+class Group:
+    """All streams, or document namespaces, of one prefix."""
+
+    count: int
+    scopes: tuple[Scope, ...]
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self.scopes)
+
+
+@attrs.frozen
+class Inventory:
+    """
+    Everything counted; groups by prefix, in order of it.
+
+    C{complete} is false if something there could not be named or read.
+    """
+
+    records: dict[str, Group]
+    documents: dict[str, Group]
+    leases: tuple[Lease, ...]
+    quarantined: int
+    complete: bool
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are."""
+        return sum(group.streams for group in self.records.values())
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are."""
+        return sum(group.count for group in self.records.values())
+
+
+def take(store: Store) -> Inventory:
+    """Count what is in a store; raises OSError if it cannot be listed."""
+    began = store.seconds()
+    failed = True
+    try:
+        inventory = _take(store)
+        failed = False
+        return inventory
+    finally:
+        store.stats.add("inventory", store.seconds() - began, failed)
+
+
+def _take(store: Store) -> Inventory:
+    streams = [
+        (token, store.stream_name(token), len(store.records.files(token)))
+        for token in store.stream_tokens()
+    ]
+    namespaces = [
+        (token, names.name_of(token), _documents(store, token)) for token in _namespaces(store)
+    ]
+    leases, all_leases = store.leases.all()
+    unnamed = any(name is None for _, name, _ in streams + namespaces)
+    return Inventory(
+        records=_grouped(streams),
+        documents=_grouped(namespaces),
+        leases=tuple(leases),
+        quarantined=len(names_or_none(store.tree.files, store.tree.path("quarantine"))),
+        complete=all_leases and not unnamed,
+    )
+
+
+def _grouped(found: Iterable[tuple[str, str | None, int]]) -> dict[str, Group]:
+    """Group by what stands before the first slash; the unnameable stand under their token."""
+    scopes: dict[str, list[Scope]] = {}
+    for token, name, count in found:
+        prefix, _, rest = (token.replace("%2F", "/", 1) if name is None else name).partition("/")
+        scopes.setdefault(prefix, []).append(Scope(rest, count))
+    return {
+        prefix: Group(
+            sum(scope.count for scope in scopes[prefix]),
+            tuple(sorted(scopes[prefix], key=lambda scope: scope.name)),
+        )
+        for prefix in sorted(scopes)
+    }
+
+
+def _namespaces(store: Store) -> list[str]:
+    try:
+        return store.tree.files.directories(store.tree.path("docs"))
+    except FileNotFoundError:
+        return []
+
+
+def _documents(store: Store, token: str) -> int:
+    files = names_or_none(store.tree.files, store.tree.path("docs", token))
+    return sum(file.endswith(BODY) for file in files)
