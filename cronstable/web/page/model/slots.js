@@ -1,0 +1,217 @@
+// The slot book and the run history of the jobs, as far as the page has asked for them.
+// Slots come for all jobs at once, step by step; older ones and runs only for the rows in view.
+
+import { ApiError, segment } from "../core/api.js";
+import { parseInstant } from "../core/time.js";
+
+const PAGE = 2000;
+const OVERLAP = 90_000;
+const KEEP_RUNS = 200;
+const KEEP_SLOTS = 6000;
+const BACK = 12 * 3600_000;
+
+export function createSlotBook(api, onChange) {
+  const books = new Map();
+  let supported = null;
+  let newest = null;
+  let coveredFrom = Infinity;
+  let unaccounted = 0;
+  const open = new Map();
+  const wanted = [];
+  let fetching = 0;
+
+  function book(name) {
+    let found = books.get(name);
+    if (!found) {
+      found = { slots: new Map(), runs: new Map(), slotsFrom: Infinity, askedRuns: false, askedAt: 0, revision: 0 };
+      books.set(name, found);
+    }
+    return found;
+  }
+
+  function take(list) {
+    for (const entry of list) {
+      const at = parseInstant(entry.slot);
+      if (at === null) continue;
+      const found = book(entry.job);
+      const old = found.slots.get(at);
+      const startedAt = parseInstant(entry.started_at);
+      if (entry.result === "open") open.set(`${at} ${entry.job}`, at);
+      else open.delete(`${at} ${entry.job}`);
+      if (old && old.result === entry.result && old.startedAt === startedAt && old.reason === entry.reason) continue;
+      found.slots.set(at, { at, result: entry.result, reason: entry.reason, startedAt, into: parseInstant(entry.into) });
+      found.revision += 1;
+      if (found.slots.size > KEEP_SLOTS) prune(found.slots);
+    }
+  }
+
+  function prune(map) {
+    const order = [...map.keys()].sort((a, b) => a - b);
+    for (const key of order.slice(0, Math.ceil(order.length / 10))) map.delete(key);
+  }
+
+  // Ask for what is new since the last time.
+  async function refresh(now) {
+    if (supported === false) return;
+    const since = newest === null ? now - BACK : Math.max(Math.min(newest - OVERLAP, ...open.values()), now - BACK);
+    let answer;
+    try {
+      answer = await api.get(`/slots?since=${encodeURIComponent(new Date(since).toISOString())}&limit=${PAGE}`);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) supported = false;
+      else throw error;
+      return;
+    }
+    supported = true;
+    unaccounted = answer.unaccounted ?? 0;
+    take(answer.slots);
+    const oldest = answer.slots.length >= PAGE ? parseInstant(answer.slots[answer.slots.length - 1].slot) : since;
+    // A full page after the first one left a hole: what was known before it no longer counts as covered.
+    if (newest === null || oldest > newest) coveredFrom = oldest;
+    if (answer.slots.length) newest = Math.max(newest ?? 0, parseInstant(answer.slots[0].slot));
+    else newest ??= now;
+    if (answer.slots.length) onChange();
+  }
+
+  // The finished run that /jobs shows is the newest; keep it so that history grows without asking.
+  function noteJobs(jobs) {
+    for (const job of jobs) {
+      const run = job.raw.last_run;
+      if (run && job.lastAt !== null && books.has(job.name)) noteRun(book(job.name), run);
+    }
+  }
+
+  function noteRun(found, run) {
+    const finishedAt = parseInstant(run.finished_at);
+    const startedAt = parseInstant(run.started_at);
+    const key = startedAt ?? finishedAt;
+    const old = found.runs.get(key);
+    if (old && old.finishedAt === finishedAt) return;
+    found.runs.set(key, {
+      startedAt, finishedAt, outcome: run.outcome, duration: run.duration, exitCode: run.exit_code,
+      reason: run.fail_reason ?? run.skip_reason ?? null,
+    });
+    found.revision += 1;
+    if (found.runs.size > KEEP_RUNS) prune(found.runs);
+  }
+
+  // Rows in view need their runs once, and their older slots when the general page did not reach back.
+  function want(name, from, now) {
+    const found = book(name);
+    const floor = Math.max(from, now - 8 * 86400_000);
+    const needsSlots = supported !== false && Math.min(found.slotsFrom, coveredFrom) > floor + 1000 && now - found.askedAt > 10_000;
+    const needsRuns = !found.askedRuns;
+    if ((!needsSlots && !needsRuns) || wanted.some((entry) => entry.name === name)) return;
+    wanted.push({ name, floor, needsSlots, needsRuns, now });
+    pump();
+  }
+
+  // Runs that the slot book knows and the history does not: ask once more, not too often.
+  function missedRun(name, now) {
+    const found = book(name);
+    if (found.askedRuns && now - found.askedAt > 15_000) found.askedRuns = false;
+  }
+
+  async function pump() {
+    while (fetching < 2 && wanted.length) {
+      const entry = wanted.pop();
+      fetching += 1;
+      load(entry).catch(() => {}).finally(() => {
+        fetching -= 1;
+        onChange();
+        pump();
+      });
+    }
+    if (wanted.length > 60) wanted.splice(0, wanted.length - 60);
+  }
+
+  async function load({ name, floor, needsSlots, needsRuns, now }) {
+    const found = book(name);
+    found.askedAt = now;
+    if (needsRuns) {
+      found.askedRuns = true;
+      const answer = await api.get(`/jobs/${segment(name)}/runs?limit=50`);
+      for (const run of answer.runs) noteRun(found, run);
+    }
+    if (needsSlots && supported) {
+      const since = encodeURIComponent(new Date(floor).toISOString());
+      const answer = await api.get(`/slots?job=${encodeURIComponent(name)}&since=${since}&limit=${KEEP_SLOTS}`);
+      take(answer.slots);
+      found.slotsFrom = floor;
+    }
+  }
+
+  return {
+    refresh, want, missedRun, noteJobs,
+    get unaccounted() { return unaccounted; },
+    get supported() { return supported !== false; },
+    known: (name) => books.get(name),
+    // After a restart of the daemon the book begins anew; what the history knows stays.
+    restart() {
+      supported = null;
+      newest = null;
+      coveredFrom = Infinity;
+      open.clear();
+      for (const found of books.values()) Object.assign(found, { slotsFrom: Infinity, askedRuns: false, askedAt: 0 });
+    },
+  };
+}
+
+// One list of marks for the strip, oldest first, each with start, end and kind, out of slots and runs.
+// kind: ok failed cancelled unknown skipped missed merged open running
+export function marks(found, job, from, to, now) {
+  if (!found) return { marks: [], missing: false };
+  const list = [];
+  const used = new Set();
+  let missing = false;
+  for (const slot of found.slots.values()) {
+    const reach = slot.startedAt ?? slot.at;
+    if (reach > to || Math.max(reach, slot.at) < from - 7 * 86400_000) continue;
+    if (slot.result !== "ran") {
+      if (slot.at >= from && slot.at <= to) list.push({ at: slot.at, end: slot.at, kind: slot.result, slot });
+      continue;
+    }
+    const key = slot.startedAt ?? slot.at;
+    const run = runNear(found.runs, key);
+    if (run) used.add(run);
+    const live = !run && job.raw.running && key > (job.startedAt ?? 0);
+    const end = run ? run.finishedAt : live ? now : key;
+    if (!run && !live && key > now - 6 * 3600_000) missing = true;
+    if (end < from) continue;
+    list.push({ at: key, end, kind: run ? kindOf(run.outcome) : live ? "running" : "ran", slot, run });
+  }
+  for (const run of found.runs.values()) {
+    if (used.has(run) || run.outcome === "skipped") continue;
+    const at = run.startedAt ?? run.finishedAt;
+    if (at > to || run.finishedAt < from) continue;
+    list.push({ at, end: run.finishedAt, kind: kindOf(run.outcome), run, slot: null });
+  }
+  if (job.raw.running && !list.some((mark) => mark.kind === "running") && job.runningSince) {
+    list.push({ at: job.runningSince, end: now, kind: "running", slot: null, run: null });
+  }
+  list.sort((a, b) => a.at - b.at);
+  return { marks: list, missing };
+}
+
+function runNear(runs, at) {
+  const exact = runs.get(at);
+  if (exact) return exact;
+  for (const [key, run] of runs) if (Math.abs(key - at) < 1000 && run.startedAt !== null) return run;
+  return null;
+}
+
+function kindOf(outcome) {
+  return { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled" }[outcome] ?? "unknown";
+}
+
+// The newest start of the instance that runs now, where the slot book tells it.
+export function runningStart(found, job) {
+  if (!job.raw.running) return null;
+  let best = null;
+  if (found) {
+    for (const slot of found.slots.values()) {
+      if (slot.startedAt !== null && slot.startedAt > (job.lastAt ?? 0) && slot.startedAt > (best ?? 0)) best = slot.startedAt;
+    }
+  }
+  return best ?? job.runningSince;
+}
