@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import attrs
+
+if TYPE_CHECKING:
+    from cronstable.config.sources import Source
 
 
 @attrs.frozen
@@ -38,10 +42,12 @@ class ConfigError(Exception):
     A configuration that cannot be used; C{problems} holds all that was found, in file order.
 
     The text has one problem a line, with a C{---} line between the problems of two files.
+    C{sources} are the files that were read by then.
     """
 
-    def __init__(self, problems: Iterable[ConfigProblem]) -> None:
+    def __init__(self, problems: Iterable[ConfigProblem], sources: Iterable[Source] = ()) -> None:
         self.problems: tuple[ConfigProblem, ...] = tuple(problems)
+        self.sources: tuple[Source, ...] = tuple(sources)
         super().__init__(self._text())
 
     def _text(self) -> str:

@@ -67,10 +67,10 @@ def load(
     loader = FileLoader(world, reader, cache)
     contents = _contents(path, loader, reader)
     if loader.problems:
-        raise ConfigError(_by_file(loader.problems))
+        raise ConfigError(_by_file(loader.problems), reader.sources)
     assembled = assemble(contents, world)
     if assembled.problems:
-        raise ConfigError(_by_file(assembled.problems))
+        raise ConfigError(_by_file(assembled.problems), reader.sources)
     notices = [notice for content in contents for notice in content.notices]
     return Loaded(
         assembled.config, reader.sources, reader.listings, (*notices, *assembled.notices)

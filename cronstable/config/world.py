@@ -46,7 +46,7 @@ class World:
     now: float
     windows: bool = os.name == "nt"
     _values: dict[Any, Any] = attrs.field(factory=dict, init=False)
-    _env_files: dict[str, Pairs | EnvFileTrouble] = attrs.field(factory=dict, init=False)
+    _env_files: dict[str, Pairs] = attrs.field(factory=dict, init=False)
     _schedules: dict[tuple[str, str | None, bool], Schedule] = attrs.field(
         factory=dict, init=False
     )
@@ -80,17 +80,18 @@ class World:
         return os.path.join(self.cwd, path)
 
     def env_file(self, path: str) -> Pairs:
-        """Return the variables of an C{env_file}, in order; raises L{EnvFileTrouble}."""
-        found = self._env_files.get(path)
-        if found is None:
-            try:
-                found = parse_env_file(path, self._bytes(path))
-            except EnvFileTrouble as trouble:
-                found = trouble
-            self._env_files[path] = found
-        if isinstance(found, EnvFileTrouble):
-            raise found
-        return found
+        """
+        Return the variables of an C{env_file}, in order; raises L{EnvFileTrouble}.
+
+        It is asked of the reader each time, so that it counts as read by each file that names it.
+        """
+        data = self._bytes(path)
+        data = self._bytes(path)
+        known, pairs = self._env_files.get(path, (None, ()))
+        if known is not data:
+            pairs = parse_env_file(path, data)
+            self._env_files[path] = data, pairs
+        return pairs
 
     def _bytes(self, path: str) -> bytes:
         if not path:

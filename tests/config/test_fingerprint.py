@@ -41,28 +41,10 @@ INDEX = json.loads((VECTORS / "index.json").read_text())
 PREIMAGE = (VECTORS / INDEX["default_job_preimage"]["file"]).read_bytes()
 DEFAULT = json.loads(PREIMAGE)
 
-_BLOCKS = DEFAULT["onSuccess"]["report"]
-DEFAULT_REPORT = Report(
-    mail=MailReport(subject=_BLOCKS["mail"]["subject"], body=_BLOCKS["mail"]["body"]),
-    sentry=SentryReport(
-        body=_BLOCKS["sentry"]["body"], fingerprint=tuple(_BLOCKS["sentry"]["fingerprint"])
-    ),
-    webhook=WebhookReport(body=_BLOCKS["webhook"]["body"]),
-)
-
 
 def job(**changes: Any) -> JobConfig:
     """Return the job of the captured text, with changes."""
-    plain = JobConfig(
-        "hello",
-        "echo hi",
-        "* * * * *",
-        None,
-        on_failure=DEFAULT_REPORT,
-        on_permanent_failure=DEFAULT_REPORT,
-        on_success=DEFAULT_REPORT,
-    )
-    return attrs.evolve(plain, **changes)
+    return attrs.evolve(JobConfig("hello", "echo hi", "* * * * *", None), **changes)
 
 
 def canonical(**changes: Any) -> Any:
@@ -242,12 +224,12 @@ class ReportTests(SynchronousTestCase):
 
     def block(self, name: str, **reporters: Any) -> Any:
         """Return one reporter's block of a changed hook."""
-        report = attrs.evolve(DEFAULT_REPORT, **reporters)
+        report = Report(**reporters)
         return canonical(on_success=report)["onSuccess"]["report"].get(name)
 
     def test_hooks(self) -> None:
         """Each hook has its own reporters; only C{onFailure} has a retry."""
-        other = attrs.evolve(DEFAULT_REPORT, mail=MailReport("a", "b"))
+        other = Report(mail=MailReport("a", "b"))
         for field, key in (
             ("on_failure", "onFailure"),
             ("on_permanent_failure", "onPermanentFailure"),
