@@ -87,11 +87,10 @@ class World:
         """
         data = self._bytes(path)
         data = self._bytes(path)
-        known, pairs = self._env_files.get(path, (None, ()))
-        if known is not data:
-            pairs = parse_env_file(path, data)
-            self._env_files[path] = data, pairs
-        return pairs
+        known = self._env_files.get(path)
+        if known is None or known[0] is not data:
+            known = self._env_files[path] = data, parse_env_file(path, data)
+        return known[1]
 
     def _bytes(self, path: str) -> bytes:
         if not path:
