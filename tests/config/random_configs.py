@@ -40,6 +40,7 @@ class RandomConfig:
     def __init__(self, seed: int, is_root: bool) -> None:
         self._random = Random(seed)
         self._is_root = is_root
+        self._stateful = self._maybe()
         self.environ = {"SET_VAR": "some value", "EMPTY_VAR": "", "DSN": "x"}
         self.files = {"vars.env": "# names\nFROM_FILE=1\n OTHER = a=b\n"}
         self.files["included.yaml"] = yaml(self._content("inc"))
@@ -47,6 +48,8 @@ class RandomConfig:
         main = self._content("main")
         if self._maybe():
             main = {"include": ["included.yaml", "tab.cron"], **main}
+        if self._stateful:
+            main |= {"state": {"path": "store"}, "pools": {"db": {"slots": "4"}}}
         self.files["main.yaml"] = yaml(main)
 
     def _maybe(self, chance: float = 0.5) -> bool:
@@ -223,7 +226,22 @@ class RandomConfig:
         job = {"name": quoted(name), "command": self._command(), "schedule": self._schedule()}
         rest = list(self._some(self._launch(), self._one(0.05, 0.2, 0.4)).items())
         self._random.shuffle(rest)
-        return {**job, **dict(rest)}
+        return {**job, **dict(rest), **self._shared()}
+
+    def _shared(self) -> dict[str, Tree]:
+        """Return keys that need the store."""
+        keys: dict[str, Tree] = {}
+        if self._stateful and self._maybe(0.3):
+            keys["concurrencyPolicy"] = self._one("Forbid", "Replace")
+            keys["concurrencyScope"] = "cluster"
+        if self._stateful and self._maybe(0.3):
+            tuning = {
+                "poolSlots": self._one("1", "2"),
+                "queuePriority": self._one("0", "-3"),
+                "queueTimeout": self._seconds(),
+            }
+            keys |= {"pool": "db", **self._some(tuning, 0.4)}
+        return keys
 
     def _content(self, prefix: str) -> Tree:
         names = ("a", "é", "\U0001f600", "with blank", "007")
