@@ -32,9 +32,7 @@ class IRecordStore(Interface):
     def latest(stream: str, strict: bool = False) -> Any:
         """Fire with the newest readable record or None."""
 
-    def derive_max(
-        stream: str, field: str, read: Callable[[Any], Any], strict: bool = True
-    ) -> Any:
+    def derive_max(stream: str, field: str, read: Callable[[Any], Any], strict: bool = True) -> Any:
         """Fire with the greatest C{read(value)} of a field over the stream, or None."""
 
     def prune(stream: str, keep: int) -> Any:

@@ -178,9 +178,7 @@ def artifact_list(store: Store, scope: str) -> list[Artifact]:
     return [newest[name] for name in sorted(newest)]
 
 
-def artifact_find(
-    store: Store, scope: str, name: str, *, strict: bool = False
-) -> Artifact | None:
+def artifact_find(store: Store, scope: str, name: str, *, strict: bool = False) -> Artifact | None:
     """
     Return the newest record of one name, None if there is none.
 

@@ -120,9 +120,8 @@ class Tree:
 
     def create(self) -> None:
         """Create the root and its six directories, those that are missing; survives anything."""
-        self._create_above(self.root)
-        for area in AREAS:
-            self.make_directory(self.path(area))
+        for path in (self.root, *map(self.path, AREAS)):
+            self._create_above(path)
 
     def probe(self) -> None:
         """Prove that the store can be written; raises OSError."""
@@ -148,7 +147,8 @@ class Tree:
             self.make_directory(parent)
             with contextlib.suppress(FileExistsError):
                 self.files.make_directory(path)
-        self._sync_new(path)
+        if self.fsync != "never":
+            self.files.sync_directory(os.path.dirname(path))
 
     def write(self, kind: str, target: str, data: bytes, sync: Sync) -> None:
         """
@@ -240,11 +240,7 @@ class Tree:
             self._create_above(os.path.dirname(path))
             with contextlib.suppress(FileExistsError):
                 self.files.make_directory(path)
-        self._sync_new(path)
-
-    def _sync_new(self, path: str) -> None:
-        if self.fsync != "never":
-            self.files.sync_directory(os.path.dirname(path))
+        self.files.sync_directory(os.path.dirname(path))
 
 
 def names_or_none(files: Files, path: str) -> list[str]:
