@@ -46,7 +46,7 @@ class World:
     now: float
     windows: bool = os.name == "nt"
     _values: dict[Any, Any] = attrs.field(factory=dict, init=False)
-    _env_files: dict[str, Pairs] = attrs.field(factory=dict, init=False)
+    _env_files: dict[str, tuple[bytes, Pairs]] = attrs.field(factory=dict, init=False)
     _schedules: dict[tuple[str, str | None, bool], Schedule] = attrs.field(
         factory=dict, init=False
     )
@@ -85,7 +85,6 @@ class World:
 
         It is asked of the reader each time, so that it counts as read by each file that names it.
         """
-        data = self._bytes(path)
         data = self._bytes(path)
         known = self._env_files.get(path)
         if known is None or known[0] is not data:
