@@ -18,7 +18,7 @@ class CalendarTests(LocalUtcTestCase):
     Calendars.
     """
 
-    NOW = at("2026-11-29T12:21:51.5")
+    NOW = at("2026-11-29T12:21:51.500")
 
     def entries(self, *names: str) -> list[Entry]:
         """

@@ -22,6 +22,7 @@ ZONES = (
     *("Asia/Pyongyang", "Atlantic/Azores", "Africa/Monrovia", "Pacific/Kwajalein"),
 )
 HOUR = 3600
+FIRST, LAST = 10 * 24 * HOUR, 4_102_000_000
 
 
 def instants_of(label: datetime, zone: ZoneInfo, straight: bool) -> list[int]:
@@ -90,7 +91,7 @@ class FireSetTests(SynchronousTestCase):
         random = Random(20260329)
         for _ in range(700):
             name = random.choice(ZONES)
-            changes = [at for at in zone_named(name).offsets.starts if at > 86400 * 10]
+            changes = [at for at in zone_named(name).offsets.starts if FIRST < at < LAST]
             self._check(random, random.choice(changes), name)
 
     def test_at_random(self) -> None:
@@ -99,7 +100,7 @@ class FireSetTests(SynchronousTestCase):
         """
         random = Random(19700101)
         for _ in range(200):
-            centre = random.randrange(86400 * 10, 4_102_000_000)
+            centre = random.randrange(FIRST, LAST)
             self._check(random, centre, random.choice(ZONES))
 
 
