@@ -17,7 +17,7 @@ class ErrorTests(SynchronousTestCase):
     What a refusal says.
     """
 
-    def assertRefused(self, text: str, *parts: str, key: str | None = None) -> None:
+    def check_refused(self, text: str, *parts: str, key: str | None = None) -> None:
         """
         The text is refused in a message that holds all the parts.
         """
@@ -38,28 +38,28 @@ class ErrorTests(SynchronousTestCase):
             ("0 0 * * * 2100", "year field", "'2100'", "1970-2099"),
             ("99 * * * * * *", "second field", "'99'", "0-59"),
         ):
-            self.assertRefused(text, field, item, f"(allowed: {allowed}")
+            self.check_refused(text, field, item, f"(allowed: {allowed}")
 
     def test_hints(self) -> None:
         """
         Forms in the wrong place, or the wrong way round, are met with the right one.
         """
-        self.assertRefused("5#3 * * * *", "belongs in day-of-week")
-        self.assertRefused("0 0 fri#3 * *", "belongs in day-of-week")
-        self.assertRefused("0 0 * 15W *", "belongs in day-of-month")
-        self.assertRefused("0 0 * * 15W", "belongs in day-of-month")
-        self.assertRefused("0 0 * * 5L", "write L5")
-        self.assertRefused("0 ? * * *", "write '*'")
-        self.assertRefused("0 0 12 ? * fri", "Quartz", "'0 0 12 ? * fri *'")
-        self.assertRefused("0 0 * * fri-mon", "does not wrap around", "write two ranges")
+        self.check_refused("5#3 * * * *", "belongs in day-of-week")
+        self.check_refused("0 0 fri#3 * *", "belongs in day-of-week")
+        self.check_refused("0 0 * 15W *", "belongs in day-of-month")
+        self.check_refused("0 0 * * 15W", "belongs in day-of-month")
+        self.check_refused("0 0 * * 5L", "write L5")
+        self.check_refused("0 ? * * *", "write '*'")
+        self.check_refused("0 0 12 ? * fri", "Quartz", "'0 0 12 ? * fri *'")
+        self.check_refused("0 0 * * fri-mon", "does not wrap around", "write two ranges")
 
     def test_counts(self) -> None:
         """
         Five, six and seven fields are read, any other number is refused with what it is.
         """
-        self.assertRefused("", "no fields")
-        self.assertRefused("* * *", "3 fields", "'* * *'")
-        self.assertRefused("* * * * * * * *", "8 fields")
+        self.check_refused("", "no fields")
+        self.check_refused("* * *", "3 fields", "'* * *'")
+        self.check_refused("* * * * * * * *", "8 fields")
         for text, seconds in (
             ("0 0 * * *", False),
             ("0 0 * * * *", False),
@@ -76,29 +76,29 @@ class ErrorTests(SynchronousTestCase):
             *("0\u00a00 * * *", "0\u20030 * * *", "0\x850 * * *", "0\x1c0 * * *", "*/+5 * * * *"),
             *("H(1_0-20) * * * *", "0 0 * * 5#٣", "0 0 L-٣ * *", "0 0 ٣W * *", "0 0 * \u017fep *"),
         ):
-            self.assertRefused(text, key="k")
+            self.check_refused(text, key="k")
 
     def test_huge_numbers(self) -> None:
         """
         A number of thousands of digits is out of range, quickly.
         """
-        self.assertRefused(f"{'9' * 4000} * * * *", "out of range")
-        self.assertRefused(f"*/{'9' * 4000} * * * *", "greater than 59")
-        self.assertRefused(f"H/{'9' * 4000} * * * *", "not a hashed slot", key="k")
+        self.check_refused(f"{'9' * 4000} * * * *", "out of range")
+        self.check_refused(f"*/{'9' * 4000} * * * *", "greater than 59")
+        self.check_refused(f"H/{'9' * 4000} * * * *", "not a hashed slot", key="k")
 
     def test_length(self) -> None:
         """
         A text longer than any sensible schedule is refused before it is read.
         """
-        self.assertRefused("*," * LONGEST_TEXT, str(LONGEST_TEXT))
+        self.check_refused("*," * LONGEST_TEXT, str(LONGEST_TEXT))
 
     def test_nicknames(self) -> None:
         """
         Unknown nicknames are met with the known ones; @reboot is no timetable.
         """
-        self.assertRefused("@midnight", "'@midnight'", "@daily")
-        self.assertRefused("@every 5m", "@hourly")
-        self.assertRefused("@reboot", "once per boot")
+        self.check_refused("@midnight", "'@midnight'", "@daily")
+        self.check_refused("@every 5m", "@hourly")
+        self.check_refused("@reboot", "once per boot")
 
     def test_messages_stay_short(self) -> None:
         """

@@ -40,14 +40,14 @@ class DescribeTests(SynchronousTestCase):
             ("* 9 * * *", "At every minute past hour 09, every day"),
             ("30 */2 * * *", "At :30 every 2 hours, every day"),
             (
-                "0 0 1,15W,L-1 * *",
-                "At 00:00, on the 1st, the weekday nearest the 15th and "
-                "the day before the last day of the month",
+                "0 0 15W,L * *",
+                "At 00:00, on the weekday nearest the 15th and the last day of the month",
             ),
             (
                 "0 0 * * L5,mon#2",
                 "At 00:00, on the last Friday of the month and the 2nd Monday of the month",
             ),
+            ("0 0 1,L-1 * *", "At 00:00, on the 1st and the day before the last day of the month"),
             ("0 0 21,22,23 * *", "At 00:00, on the 21st to 23rd of the month"),
             ("0 0 11,12,22 * *", "At 00:00, on the 11th, 12th and 22nd of the month"),
             ("0 0 1 1-3 * 2027", "At 00:00, on the 1st of the month, in January to March, in 2027"),
