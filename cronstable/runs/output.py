@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from string import Formatter
 from typing import Any
 
+import attrs
+
 from cronstable.config.values import JobConfig
 from cronstable.runs.mirror import Mirror
 from cronstable.runs.record import StreamText
@@ -106,6 +108,14 @@ class Tail:
                     self._listeners.remove(listener)
 
 
+@attrs.frozen
+class Followed:
+    """A run's reference and its last lines, without what is kept for its record."""
+
+    ref: str
+    tail: Tail
+
+
 class RunOutput:
     """
     The output of one process of a run, as it goes on and after (an L{capture.Capture}).
@@ -193,6 +203,10 @@ class RunOutput:
         """What is kept of stderr; None if it is not captured."""
         return self.text("stderr")
 
+    def followed(self) -> Followed:
+        """Return what somebody who watches the run needs."""
+        return Followed(self.ref, self.tail)
+
     def text(self, name: str) -> StreamText | None:
         """Return what is kept of a stream so far; None if it is not captured."""
         shown = self._streams.get(name)
@@ -232,7 +246,7 @@ class Outputs:
         self._mirror = mirror
         self._masker_of = masker_of
         self._live: dict[str, list[RunOutput]] = {}
-        self._last: dict[str, RunOutput] = {}
+        self._last: dict[str, Followed] = {}
 
     def for_run(self, job: JobConfig, ref: str) -> RunOutput:
         """Return the output of a run of C{job} that is about to start."""
@@ -253,11 +267,11 @@ class Outputs:
             output.add(name, CHECK_LINES, job.max_line_length, prefix, f"verify.{name}")
         return output
 
-    def newest(self, job: str) -> RunOutput | None:
-        """Return the output of the newest live run of a job, else of the last that ended."""
+    def newest(self, job: str) -> Followed | None:
+        """Return what shows the newest live run of a job, else the last that ended."""
         self._settle(job)
         live = self._live.get(job)
-        return live[-1] if live else self._last.get(job)
+        return live[-1].followed() if live else self._last.get(job)
 
     def keep_only(self, jobs: Iterable[str]) -> None:
         """Forget ended runs of all other jobs."""
@@ -287,7 +301,7 @@ class Outputs:
             return
         for output in live:
             if output.closed:
-                self._last[job] = output
+                self._last[job] = output.followed()
         left = [output for output in live if not output.closed]
         if left:
             self._live[job] = left
