@@ -64,11 +64,3 @@ def shape_first_weekday(shape: int) -> int:
     The weekday of the first of the month; Sunday is 0.
     """
     return shape % 7
-
-
-def civil(day: int) -> tuple[int, int, int]:
-    """
-    Year, month and day of the month of a day from 0 to END_DAY - 1.
-    """
-    index = month_of(day)
-    return FIRST_YEAR + index // 12, index % 12 + 1, day - MONTH_STARTS[index] + 1

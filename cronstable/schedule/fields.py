@@ -253,9 +253,6 @@ def _unreadable(spec: FieldSpec, text: str, item: str) -> ScheduleError:
         return problem(spec, item, "the L comes first", f"write L{item[:-1]}")
     if "w" in lower and _looks_like_nearest(lower):
         return problem(spec, item, "'W' picks the nearest weekday", "it belongs in day-of-month")
-    if lower[:1] == "h":
-        form = "the forms are H, H(a-b), H/n and H(a-b)/n, with numbers only"
-        return problem(spec, item, "not a hashed slot of this field", form)
     if not text:
         return problem(spec, item, "a value is missing")
     return problem(spec, item, f"{short(text)!r} is not a value of this field")

@@ -4,6 +4,8 @@ Tests of cronstable.schedule.zones and zonefiles: names, sources and reloads.
 
 from __future__ import annotations
 
+import pickle
+
 from cronstable.schedule import (
     NoZoneData,
     ScheduleError,
@@ -34,6 +36,14 @@ class ZoneNameTests(ZoneTreeTestCase):
         error = self.assertRaises(UnknownZone, parse, "@daily", zone="Mars/X")
         self.assertEqual(str(error), "unknown timezone: Mars/X")
         self.assertIsInstance(error, ScheduleError)
+
+    def test_pickle(self) -> None:
+        """
+        The error crosses to another process with its name and its message.
+        """
+        error = self.assertRaises(UnknownZone, parse, "@daily", zone="America/Mexico_Cty")
+        copy = pickle.loads(pickle.dumps(error))
+        self.assertEqual((copy.name, str(copy)), (error.name, str(error)))
 
     def test_case_counts(self) -> None:
         """
