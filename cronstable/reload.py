@@ -8,13 +8,14 @@ parse of its own.  A refused configuration changes nothing.  docs/reload.md tell
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from twisted.application.service import Service
 
 from cronstable.clock import Clock
 from cronstable.config.errors import ConfigError
+from cronstable.config.sources import Source
 from cronstable.config.watch import Attempt, Decision
 from cronstable.service import background
 from cronstable.sources import Configured, Sources
@@ -85,11 +86,11 @@ class ReloadService(Service):
         try:
             loaded, configured = self._sources.again()
         except ConfigError as error:
-            self._refuse(attempt, str(error))
+            self._refuse(attempt, str(error), error.sources)
             return None
         except Exception as error:
             log.exception("please report this as a bug (1)")
-            self._refuse(attempt, repr(error))
+            self._refuse(attempt, repr(error), ())
             return None
         if watch.gave_nothing(loaded.sources):
             watch.empty_read(attempt)
@@ -98,8 +99,8 @@ class ReloadService(Service):
         watch.loaded(attempt, loaded.sources, loaded.listings)
         return configured
 
-    def _refuse(self, attempt: Attempt, error: str) -> None:
-        if self._sources.watch.refused(attempt, error):
+    def _refuse(self, attempt: Attempt, error: str, sources: Sequence[Source]) -> None:
+        if self._sources.watch.refused(attempt, error, sources):
             log.error(
                 "Error in configuration file(s), so not updating any of the config.:\n%s", error
             )
