@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from cronstable.config import notices
-from cronstable.config.addresses import loose_listener
+from cronstable.config.addresses import loose_listener, without_userinfo
 from cronstable.config.errors import ConfigProblem
 from cronstable.config.file import FileContent, Placed
 from cronstable.config.notices import Notice
@@ -183,9 +183,7 @@ class _Checks:
     def _launch(self, where: str, job: JobConfig) -> Iterator[ConfigProblem]:
         state = self.config.state
         if job.concurrency_scope == "cluster" and state is None:
-            yield _problem(
-                where, "concurrencyScope", job.origin, "'cluster' needs a state section"
-            )
+            yield _problem(where, "concurrencyScope", job.origin, "'cluster' needs a state section")
         if job.secrets and state is None:
             yield _problem(where, "secrets", job.origin, "needs a state section")
         elif job.secrets and state is not None and not state.job_api.enabled:
@@ -270,7 +268,7 @@ def _open_listeners(web: WebConfig, section: str, origin: Origin) -> Iterator[Co
         listener = loose_listener(url)
         certified = listener.scheme == "https" and web.tls.ca is not None
         if listener.routable and not certified:
-            reached.append(url)
+            reached.append(without_userinfo(url))
     if reached:
         yield _problem(
             "",

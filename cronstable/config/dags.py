@@ -179,8 +179,10 @@ def _check_id(task_id: str | None, tell: Tell) -> None:
         return
     if not task_id:
         tell(("id",), "must not be blank")
-    elif any(character in "#/" or ord(character) < 32 or 127 <= ord(character) < 160
-             for character in task_id):
+    elif any(
+        character in "#/" or ord(character) < 32 or 127 <= ord(character) < 160
+        for character in task_id
+    ):
         tell(("id",), f"got {task_id!r}; allowed: text without '#', '/' and control characters")
 
 

@@ -115,9 +115,7 @@ class _Prepared:
 class Blueprint:
     """What the jobs (or tasks) of one file start from: the layers under them, by group."""
 
-    def __init__(
-        self, layers: Iterable[Layer], groups: Sequence[Group], world: World
-    ) -> None:
+    def __init__(self, layers: Iterable[Layer], groups: Sequence[Group], world: World) -> None:
         self._layers = tuple(layers)
         self._groups = groups
         self._world = world
@@ -275,11 +273,13 @@ def when(
 
 
 def _zone_is_known(zone: str | None, tell: Tell) -> bool:
+    if zone is None:
+        return True
     try:
-        if zone is not None:
-            zone_named(zone)
+        zone_named(zone)
     except (UnknownZone, NoZoneData) as error:
-        tell(("timezone",), f"{error}, got {zone!r}; allowed: an IANA time zone name")
+        wrong = str(error) if zone else "must not be blank"
+        tell(("timezone",), f"{wrong}; allowed: a name of the IANA time zone database")
         return False
     return True
 

@@ -42,7 +42,6 @@ SECRET_FIELDS: dict[str, Reader] = {
 SECRET = Record(SECRET_FIELDS, expects="a mapping with value, fromFile or fromEnvVar")
 
 
-
 REPORT = Record(
     {
         "mail": Record(
@@ -146,12 +145,8 @@ LAUNCH: dict[str, Reader] = {
     "verify": Record(
         {"command": TextOrList(raw=True), "timeout": FLOAT}, required=("command",), null=True
     ),
-    "resourceLimits": Record(
-        {"cpu": TEXT, "memory": TEXT, "processes": TEXT, "required": BOOL}
-    ),
-    "secrets": ListOf(
-        Record({**SECRET_FIELDS, "name": TEXT}, required=("name",))
-    ),
+    "resourceLimits": Record({"cpu": TEXT, "memory": TEXT, "processes": TEXT, "required": BOOL}),
+    "secrets": ListOf(Record({**SECRET_FIELDS, "name": TEXT}, required=("name",))),
     "stateAllowedScopes": TEXTS,
     "pool": NULL_TEXT,
     "poolSlots": INT,

@@ -5,6 +5,7 @@ keys and returns fields of L{JobConfig}, telling what is wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -66,7 +67,11 @@ def _check_variable(where: str, key: str, value: str, tell: Tell) -> None:
     if not key:
         tell((where,), "a variable without a name; allowed: a name without '=' and NUL")
     elif "=" in key or "\0" in key:
-        tell((where,), f"not a variable name, got {key!r}; allowed: no '=' and no NUL in it")
+        begun = re.split("[=\0]", key)[0]
+        tell(
+            (where,),
+            f"the name that begins with {begun!r} goes on with '=' or NUL; allowed: neither",
+        )
     elif "\0" in value:
         tell((where,), f"the value of {key} holds a NUL; allowed: text without NUL")
 
@@ -160,9 +165,7 @@ def _report(hook: str, values: Values, tell: Tell, world: World) -> Fields:
     return {_HOOK_FIELDS[hook]: _hook_report(hook, _REPORT, values, tell, world)}
 
 
-def _hook_report(
-    hook: str, standard: Report, values: Values, tell: Tell, world: World
-) -> Report:
+def _hook_report(hook: str, standard: Report, values: Values, tell: Tell, world: World) -> Report:
     written = (values.get(hook) or {}).get("report")
     if not written:
         return standard

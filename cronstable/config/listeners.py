@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from cronstable.config import ranges
-from cronstable.config.addresses import loose_listener
+from cronstable.config.addresses import loose_listener, without_userinfo
 from cronstable.config.keys import (
     BOOL,
     FLOAT,
@@ -141,7 +141,7 @@ def _tokens(entries: Any, tell: Tell) -> tuple[ScopedToken, ...]:
 
 def _tls(written: Any, listen: tuple[str, ...], tell: Tell) -> TlsFiles:
     files = TlsFiles(written.get("cert"), written.get("key"), written.get("clientCa"))
-    secure = [url for url in listen if loose_listener(url).scheme == "https"]
+    secure = [without_userinfo(url) for url in listen if loose_listener(url).scheme == "https"]
     if bool(files.cert) != bool(files.key):
         missing = "key" if files.cert else "cert"
         tell(("tls", missing), "required, since a certificate and its key go together")

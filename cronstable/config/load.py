@@ -72,9 +72,7 @@ def load(
     if assembled.problems:
         raise ConfigError(_by_file(assembled.problems), reader.sources)
     notices = [notice for content in contents for notice in content.notices]
-    return Loaded(
-        assembled.config, reader.sources, reader.listings, (*notices, *assembled.notices)
-    )
+    return Loaded(assembled.config, reader.sources, reader.listings, (*notices, *assembled.notices))
 
 
 def _contents(path: str, loader: FileLoader, reader: Reader) -> list[FileContent]:

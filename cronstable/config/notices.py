@@ -55,9 +55,7 @@ def of_schedule(where: str, written: str, schedule: Schedule, world: World) -> I
     """Yield what the lint finds in a schedule."""
     for finding in lint(schedule, world.now):
         level = logging.INFO if finding.level == NOTE else logging.WARNING
-        yield Notice(
-            level, f"{where}: schedule '{written}': [{finding.code}] {finding.message}"
-        )
+        yield Notice(level, f"{where}: schedule '{written}': [{finding.code}] {finding.message}")
 
 
 def of_launch(where: str, job: JobConfig, world: World) -> Iterator[Notice]:
@@ -95,8 +93,6 @@ def of_report(where: str, report: Report) -> Iterator[Notice]:
                 f"{where}.report.{name}.timeout: must be more than 0, got {timeout}; "
                 f"{seconds:g} seconds are used"
             )
-
-
 
 
 def _prefix_works(prefix: str) -> bool:

@@ -38,9 +38,7 @@ class Reading:
     out only when L{problems} is asked, since most files have none.
     """
 
-    def __init__(
-        self, file: str, document: text.Document, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, file: str, document: text.Document, environ: Mapping[str, str]) -> None:
         self.file = file
         self.root = document.root
         self._environ = environ

@@ -166,9 +166,7 @@ def _check_reach(
 def _check_tls(files: TlsFiles, secure: bool, tell: Tell) -> None:
     if bool(files.cert) != bool(files.key):
         missing = "key" if files.cert else "cert"
-        tell(
-            ("jobApi", "tls", missing), "required, since a certificate and its key go together"
-        )
+        tell(("jobApi", "tls", missing), "required, since a certificate and its key go together")
     elif secure and not files.cert:
         tell(("jobApi", "tls"), "required, with cert and key, for an https:// listen address")
     elif not secure and (files.cert or files.ca):

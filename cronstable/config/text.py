@@ -199,11 +199,7 @@ class _Builder:
             key = self._key(event, depth)
             mark = event.start_mark
             event = following()
-            if (
-                event.__class__ is yaml.ScalarEvent
-                and event.anchor is None
-                and event.tag is None
-            ):
+            if event.__class__ is yaml.ScalarEvent and event.anchor is None and event.tag is None:
                 at: Any = event.start_mark
                 value: Node = Scalar(event.value, at.line + 1, at.column + 1)
             else:

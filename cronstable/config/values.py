@@ -7,6 +7,7 @@ seconds, sizes are bytes.  docs/configuration.md specifies each key.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -17,6 +18,9 @@ from cronstable.schedule import Schedule
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 ClusterPolicy = Literal["Leader", "PreferLeader", "EveryNode"]
+
+DEFAULT_SHELL = "" if os.name == "nt" else "/bin/sh"
+"""The shell of commands that are text; empty = the platform's own."""
 
 
 def _names(pairs: Iterable[tuple[str, str]]) -> str:
@@ -119,7 +123,7 @@ class SentryReport:
 class ShellReport:
     """The C{shell} reporter of one hook; C{shell} empty = the platform's, as for a job."""
 
-    shell: str = "/bin/sh"
+    shell: str = DEFAULT_SHELL
     command: str | tuple[str, ...] | None = None
     timeout: float = 60.0
 
@@ -178,9 +182,7 @@ class Report:
 
 LATE_REPORT = Report(
     mail=MailReport(subject=templates.LATE_SUBJECT, body=templates.LATE_BODY),
-    sentry=SentryReport(
-        body=templates.LATE_SENTRY_BODY, fingerprint=templates.LATE_FINGERPRINT
-    ),
+    sentry=SentryReport(body=templates.LATE_SENTRY_BODY, fingerprint=templates.LATE_FINGERPRINT),
     webhook=WebhookReport(body=templates.LATE_WEBHOOK_BODY),
 )
 """What C{onLate} reports unless the configuration says more."""
@@ -264,7 +266,7 @@ class JobConfig:
     schedule: Schedule | None
     timezone: str | None = "UTC"
     utc: bool = True
-    shell: str = "/bin/sh"
+    shell: str = DEFAULT_SHELL
     enabled: bool = True
     environment: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=_names)
     env_file: str | None = None

@@ -47,9 +47,7 @@ class World:
     windows: bool = os.name == "nt"
     _values: dict[Any, Any] = attrs.field(factory=dict, init=False)
     _env_files: dict[str, tuple[bytes, Pairs]] = attrs.field(factory=dict, init=False)
-    _schedules: dict[tuple[str, str | None, bool], Schedule] = attrs.field(
-        factory=dict, init=False
-    )
+    _schedules: dict[tuple[str, str | None, bool], Schedule] = attrs.field(factory=dict, init=False)
 
     def shared(self, value: _T) -> _T:
         """Return the one object that stands for C{value} in this load."""
@@ -116,4 +114,3 @@ def parse_env_file(path: str, data: bytes) -> Pairs:
             raise EnvFileTrouble(f"{path!r}, line {number}: there is no '=' in it")
         pairs.append((name.strip(), value.strip()))
     return tuple(pairs)
-
