@@ -168,12 +168,12 @@ class _YamlFile:
             dags = self._dags(tops[1], layers)
         sections = self._sections()
         return FileContent(
-            tuple([*_each(included, "jobs"), *jobs]),
-            tuple([*_each(included, "dags"), *dags]),
-            tuple([*_each(included, "pools"), *self._pools()]),
-            tuple([*_each(included, "sections"), *sections]),
+            (*_each(included, "jobs"), *jobs),
+            (*_each(included, "dags"), *dags),
+            (*_each(included, "pools"), *self._pools()),
+            (*_each(included, "sections"), *sections),
             tuple(layers),
-            tuple([*_each(included, "notices"), *self._notices]),
+            (*_each(included, "notices"), *self._notices),
         )
 
     def _includes(self) -> tuple[list[FileContent], bool]:

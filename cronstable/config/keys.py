@@ -186,7 +186,7 @@ DEFAULTS = Block(
 )
 
 SCHEDULE_KEYS = ("second", "minute", "hour", "dayOfMonth", "month", "year", "dayOfWeek")
-SCHEDULE = TextOr(Record({key: TEXT for key in SCHEDULE_KEYS}))
+SCHEDULE = TextOr(Record(dict.fromkeys(SCHEDULE_KEYS, TEXT)))
 
 JOB = Block(
     {

@@ -149,5 +149,5 @@ def _called(what: str, node: Node | None, key: str, path: Path) -> str:
 def near(written: str, allowed: Iterable[str]) -> str:
     """Return C{(did you mean 'x'?)} with a blank before it, or nothing when nothing is near."""
     names = {name.lower(): name for name in allowed}
-    match = difflib.get_close_matches(written.lower(), list(names), 1, 0.7)
+    match = difflib.get_close_matches(written.lower(), list(names), 1, 0.65)
     return f" (did you mean '{names[match[0]]}'?)" if match else ""
