@@ -66,11 +66,12 @@ def bare(body: Mapping[str, Any]) -> bytes:
     return to_text(body).encode("utf-8")
 
 
-def opened(raw: bytes) -> Data:
+def opened(raw: bytes, *, any_scheme: bool = False) -> Data:
     """
     Return what the envelope in C{raw} holds.
 
-    Raises L{Malformed} for anything that is no envelope, L{Foreign} for one of another scheme.
+    Raises L{Malformed} for anything that is no envelope, L{Foreign} for one of another scheme
+    unless C{any_scheme}.
     """
     envelope = parsed(raw)
     if type(envelope) is not dict:
@@ -79,7 +80,7 @@ def opened(raw: bytes) -> Data:
     if type(data) is not dict:
         raise Malformed("its data is not an object")
     version = envelope.get("schemaVersion")
-    if version != SCHEME:
+    if version != SCHEME and not any_scheme:
         raise Foreign(version)
     return data
 

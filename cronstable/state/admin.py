@@ -1,0 +1,170 @@
+"""
+The C{cronstable state} actions on a store, without a daemon: what they do and what they say.
+
+docs/cli.md specifies arguments, texts and exit codes.  Each function returns an L{Outcome};
+OSError and L{cronstable.state.errors.Unreadable} are the caller's to report.
+"""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from cronstable.state import archive, inventory, schema
+from cronstable.state.gc import DEFAULT_GRACE, Collected, collect
+from cronstable.state.manifests import Names
+from cronstable.state.store import Store, StoreSettings, open_store
+from cronstable.state.tree import StoreClock
+
+STOP_FIRST = "stop every cronstable process that uses this store, then pass --force"
+
+
+@attrs.frozen
+class Outcome:
+    """What an action prints (stdout, stderr) and its exit status."""
+
+    out: tuple[str, ...] = ()
+    err: tuple[str, ...] = ()
+    status: int = 0
+
+
+def refused(text: str) -> Outcome:
+    """Return the outcome of an action that was not done, and why."""
+    return Outcome(err=(f"state: {text}",), status=1)
+
+
+def backup(settings: StoreSettings, output: str) -> Outcome:
+    """Write the store into an archive; safe beside daemons that use it."""
+    if not os.path.isdir(settings.root):
+        return refused(f"nothing to back up: {settings.root} does not exist")
+    count = archive.write_archive(settings.root, output)
+    return Outcome((f"state: backed up {count} file(s) from {settings.root} to {output}",))
+
+
+def restore(settings: StoreSettings, source: str, force: bool, clock: StoreClock) -> Outcome:
+    """
+    Put the files of an archive into the store; with C{force} also beside what is there.
+
+    Nothing is written unless the archive is whole.
+    """
+    if not force and archive.is_populated(settings.root):
+        return refused(
+            f"the destination store at {settings.root} is not empty; to merge this backup into"
+            f" it, {STOP_FIRST}"
+        )
+    try:
+        archive.verify_archive(source)
+        tree = open_store(attrs.evolve(settings, fsync="never"), clock).tree
+        put = archive.put_files(tree, archive.archived_files(source), merge=force)
+    except archive.BadArchive as error:
+        return refused(str(error))
+    lines = [f"state: restored {put.written} file(s) from {source} into {settings.root}"]
+    if put.leases_kept:
+        lines.append(f"state: kept {put.leases_kept} lease(s) that are newer than the archive's")
+    if put.left_out:
+        lines.append(f"state: left out {put.left_out} member(s) that are no part of a store")
+    return Outcome(tuple(lines))
+
+
+def migrate(
+    settings: StoreSettings,
+    destination: str,
+    deployment_id: str | None,
+    force: bool,
+    clock: StoreClock,
+) -> Outcome:
+    """Copy the store to another path, another namespace, or both."""
+    target = attrs.evolve(
+        settings,
+        path=os.path.abspath(os.path.expanduser(destination)),
+        deployment_id=deployment_id or settings.deployment_id,
+        fsync="never",
+    )
+    source_root, target_root = os.path.realpath(settings.root), os.path.realpath(target.root)
+    if not os.path.isdir(source_root):
+        return refused(f"nothing to migrate: {settings.root} does not exist")
+    if target_root == source_root or target_root.startswith(source_root + os.sep):
+        return refused("the destination must be a store outside the source")
+    if not force and archive.is_populated(target.root):
+        return refused(
+            f"the destination store at {target.root} is not empty; to overwrite it, {STOP_FIRST}"
+        )
+    tree = open_store(target, clock).tree
+    put = archive.put_files(tree, iter(archive.stored_files(settings.root)), merge=force)
+    lines = [f"state: migrated {put.written} file(s) from {settings.root} to {target.root}"]
+    if put.leases_kept:
+        lines.append(f"state: kept {put.leases_kept} lease(s) that are newer than the source's")
+    lines.append(
+        "state: point state.path at the new location (and deploymentId, if you changed it) to"
+        " use it"
+    )
+    return Outcome(tuple(lines))
+
+
+def gc(store: Store, own: Names, grace: float, dry_run: bool) -> Outcome:
+    """
+    Collect what nobody uses, once; C{own} is what the configuration uses.
+
+    A C{grace} of 0 or less, by which daemons never collect, stands for the default.
+    """
+    notes: tuple[str, ...] = ()
+    if grace <= 0:
+        grace = DEFAULT_GRACE
+        note = (
+            "state: gcGraceSeconds is <= 0, so daemons never collect; this pass uses the default"
+            f" grace of {grace:.0f} s"
+        )
+        notes = (note,)
+    store.start()
+    return Outcome(tuple(_told(collect(store, own, grace, dry_run=dry_run))), notes)
+
+
+def _told(result: Collected) -> list[str]:
+    if result.deferred is not None:
+        return [f"state: gc deferred: {result.deferred}"]
+    removed = "would remove" if result.dry_run else "removed"
+    summary = (
+        f"state: gc {removed} {len(result.removed)} stream(s) ({result.records_removed} record(s)),"
+        f" {result.tmp_removed} temp file(s), {result.quarantine_removed} quarantined record(s);"
+        f" kept {result.streams_kept} stream(s)"
+    )
+    lines = [summary]
+    if result.blobs_kept is None:
+        lines.append(f"state: gc {removed} {result.blobs_removed} orphaned artifact blob(s)")
+    else:
+        lines.append(f"state: orphan-blob sweep skipped: {result.blobs_kept}")
+    return lines + [f"  - {token}" for token in result.removed]
+
+
+def check(store: Store) -> Outcome:
+    """Start the store, which proves that it can be written, and tell what is in it."""
+    view = store.start()
+    taken = inventory.take(store)
+    lines = [
+        f"state: store at {view.path} is writable",
+        f"  backend: {view.backend}",
+        f"  namespace: {view.namespace}",
+        f"  topology: {view.topology}",
+        f"  shared_locking: {view.shared_locking}",
+        f"  streams: {taken.streams} ({taken.record_count} record(s))",
+        *(f"    {prefix}: {group.count} record(s)" for prefix, group in taken.records.items()),
+        f"  quarantined: {taken.quarantined} record(s)",
+    ]
+    if view.locks_refused is not None:
+        lines.append(f"  locks refused: {view.locks_refused}")
+    if not taken.complete:
+        lines.append("  incomplete: some entries cannot be named or read")
+    return Outcome(tuple(lines))
+
+
+def migrate_schema(store: Store, dry_run: bool) -> Outcome:
+    """Convert records of older schemes; exit status 1 if any could not be written."""
+    store.start()
+    result = schema.migrate(store, dry_run=dry_run)
+    converted = "would convert" if dry_run else "converted"
+    line = (
+        f"state: migrate-schema {converted} {result.converted} record(s); {result.current} current,"
+        f" {result.unknown} unknown, {result.unreadable} unreadable, {result.failed} failed"
+    )
+    return Outcome((line,), status=1 if result.failed else 0)

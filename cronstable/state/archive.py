@@ -1,0 +1,195 @@
+"""
+Copies of a whole store: to and from an archive, and from one place to another.
+
+docs/durability.md tells what a copy of a store in use is worth.  All of it is plain file work on
+this host; no store is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import secrets
+import tarfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Literal
+
+import attrs
+
+from cronstable.state.errors import Malformed
+from cronstable.state.files import FILE_MODE
+from cronstable.state.leases import FILE as LEASE
+from cronstable.state.leases import LOCK, lease_in
+from cronstable.state.tree import KEPT_AREAS, Sync, Tree
+
+
+class BadArchive(Exception):
+    """A file that is no whole backup; the text names it and says why."""
+
+
+@attrs.frozen
+class StoredFile:
+    """One file of a store: its path below the namespace directory, and its bytes."""
+
+    path: str
+    data: bytes
+    modified: float = 0.0
+
+
+@attrs.frozen
+class Copied:
+    """What a copy put into a store: files written, leases kept as newer, members left out."""
+
+    written: int = 0
+    leases_kept: int = 0
+    left_out: int = 0
+
+
+def stored_files(root: str) -> Iterator[StoredFile]:
+    """
+    Yield the files of a store, each whole as it was at one moment; those that vanish are skipped.
+
+    What names a payload comes before the payloads, so that a copy beside a writer lacks none.
+    """
+    for area in KEPT_AREAS:
+        for directory, below, files in os.walk(os.path.join(root, area), onerror=_unless_gone):
+            below.sort()
+            for name in sorted(files):
+                path = os.path.join(directory, name)
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.islink(path) or not os.path.isfile(path):
+                        continue
+                    with open(path, "rb") as file:
+                        modified = os.fstat(file.fileno()).st_mtime
+                        yield StoredFile(os.path.relpath(path, root), file.read(), modified)
+
+
+def is_populated(root: str) -> bool:
+    """Return whether a namespace directory holds anything worth keeping."""
+    for area in KEPT_AREAS:
+        for _, _, files in os.walk(os.path.join(root, area), onerror=_unless_gone):
+            if files:
+                return True
+    return False
+
+
+def write_archive(root: str, output: str) -> int:
+    """
+    Write all files of a store into a gzipped tar, 0600, replacing C{output} once it is whole.
+
+    Returns how many; raises OSError.
+    """
+    temporary = f"{output}.{secrets.token_hex(4)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as raw:
+            count = _fill(raw, root)
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, output)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return count
+
+
+def _fill(raw: object, root: str) -> int:
+    count = 0
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:  # type: ignore[call-overload]
+        for stored in stored_files(root):
+            member = tarfile.TarInfo(stored.path.replace(os.sep, "/"))
+            member.size = len(stored.data)
+            member.mtime = int(stored.modified)
+            member.mode = FILE_MODE
+            tar.addfile(member, BytesIO(stored.data))
+            count += 1
+    return count
+
+
+def verify_archive(archive: str) -> None:
+    """Read an archive to its end; raises L{BadArchive}, or OSError if it is not there."""
+    for _ in archived_files(archive):
+        pass
+
+
+def archived_files(archive: str) -> Iterator[StoredFile | None]:
+    """
+    Yield the files of a store in an archive, None for each member that is no part of one.
+
+    Links, devices, absolute paths, C{..} and everything outside the areas of a store are none.
+    """
+    try:
+        with gzip.open(archive) as unzipped:
+            with tarfile.open(fileobj=unzipped, mode="r|") as tar:
+                for member in tar:
+                    if member.isdir():
+                        continue
+                    content = tar.extractfile(member) if _belongs(member) else None
+                    yield None if content is None else StoredFile(member.name, content.read())
+            while unzipped.read(1 << 20):
+                pass  # Only at its very end does an archive tell whether it is whole.
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise BadArchive(f"{archive} is not a whole gzipped tar archive: {error}") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise BadArchive(f"{archive} is not a whole gzipped tar archive: {error}") from None
+
+
+def _belongs(member: tarfile.TarInfo) -> bool:
+    parts = member.name.split("/")
+    plain = member.isreg() and "\\" not in member.name and "\0" not in member.name
+    return (
+        plain
+        and len(parts) >= 2
+        and parts[0] in KEPT_AREAS
+        and not any(part in ("", ".", "..") for part in parts)
+    )
+
+
+def put_files(tree: Tree, files: Iterator[StoredFile | None], merge: bool) -> Copied:
+    """
+    Write files into a store that nobody uses, each whole or not at all; raises OSError.
+
+    With C{merge} lock files are left out, and a lease that is there is replaced only by one whose
+    fence is not below its own.
+    """
+    tree.create()
+    written = leases_kept = left_out = 0
+    for stored in files:
+        if stored is None:
+            left_out += 1
+            continue
+        if merge and stored.path.endswith(LOCK):
+            continue
+        if merge and stored.path.endswith(LEASE) and not _may_replace(tree, stored):
+            leases_kept += 1
+            continue
+        target = tree.path(*stored.path.split(os.sep))
+        tree.make_directory(os.path.dirname(target))
+        tree.write("name", target, stored.data, Sync(file=False, directory=False))
+        written += 1
+    # One flush of everything instead of two for each of thousands of files.
+    os.sync()
+    return Copied(written, leases_kept, left_out)
+
+
+def _may_replace(tree: Tree, stored: StoredFile) -> bool:
+    """Return whether a lease is provably not older than the one that is there."""
+    try:
+        present = tree.files.read(tree.path(*stored.path.split(os.sep)))
+    except FileNotFoundError:
+        return True
+    try:
+        return lease_in(stored.data).fence >= lease_in(present).fence
+    except Malformed:
+        return False
+
+
+def _unless_gone(error: OSError) -> Literal[None]:
+    if not isinstance(error, FileNotFoundError):
+        raise error
