@@ -7,12 +7,12 @@ What goes wrong is told without the URL, which may be a secret.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import attrs
 from hyperlink import URL
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
@@ -44,7 +44,7 @@ class Request:
 
 @attrs.frozen
 class Answer:
-    """A response: its status and the beginning of its body."""
+    """A response: its status, and where that is an error the beginning of its body."""
 
     status: int
     snippet: str = attrs.field(repr=False)
@@ -74,7 +74,11 @@ class HttpClient:
         connection = _Connection(self._reactor, policy, min(request.timeout, within))
         agent = Agent.usingEndpointFactory(self._reactor, connection)
         exchange = Deferred.fromCoroutine(_exchange(agent, request, url, headers))
-        exchange.addTimeout(min(request.timeout, within), self._clock)  # type: ignore[arg-type]
+        exchange.addTimeout(
+            min(request.timeout, within),
+            self._clock,  # type: ignore[arg-type]
+            _timed_out,
+        )
         try:
             return await exchange
         except ReportFailed:
@@ -90,9 +94,15 @@ class HttpClient:
 async def _exchange(agent: Agent, request: Request, url: bytes, headers: Headers) -> Answer:
     method = request.method.encode("ascii")
     response = await agent.request(method, url, headers, _Body(request.body))
+    if response.code < 400:
+        return Answer(response.code, "")
     head = _Head()
     response.deliverBody(head)
     return Answer(response.code, (await head.done).decode("utf-8", "replace"))
+
+
+def _timed_out(result: object, seconds: float) -> NoReturn:
+    raise TimeoutError(seconds)
 
 
 def _prepared(request: Request) -> tuple[str, bytes, Headers]:
