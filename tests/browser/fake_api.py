@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import heapq
+import itertools
 import json
 import threading
 import time
@@ -56,6 +58,7 @@ class FakeDaemon:
         self.token = token
         self.scopes = scopes
         self.churn = churn
+        self._churned: list[Json] = []
         self.load = load
         self.anonymous = False
         self.instance = "fake-1"
@@ -92,31 +95,38 @@ class FakeDaemon:
     def job_list(self) -> list[Json]:
         """Return what /jobs shows; with churn every job has just had another run."""
         now = time.time()
-        shown = [job.job(self.began if self.churn else now) for job in self.jobs]
-        if self.churn:
-            tick = self.hits.get("/jobs", 0)
-            for number, job in enumerate(shown):
-                job["scheduled_in"] = 1.0 + (number * 7 + tick) % 50
-                run = finished("success", now - 1 - number % 5, 0.1 + (number + tick) % 9, 0, None)
-                job["last_run"] = run
-                job["history"] = [*job["history"][1:], {"outcome": "success", "duration": run["duration"]}]
-                job["running"] = (number + tick) % 11 == 0
-        return shown
+        if not self.churn:
+            return [job.job(now) for job in self.jobs]
+        if not self._churned:
+            self._churned = [job.job(self.began) for job in self.jobs]
+        tick = self.hits.get("/jobs", 0)
+        for number, job in enumerate(self._churned):
+            job["scheduled_in"] = 1.0 + (number * 7 + tick) % 50
+            run = finished("success", now - 1 - number % 5, 0.1 + (number + tick) % 9, 0, None)
+            if job["last_run"]["outcome"] == "failure":
+                run |= {"outcome": "failure", "exit_code": 2}
+            job["last_run"] = run
+            job["history"] = [
+                *job["history"][-19:], {"outcome": run["outcome"], "duration": run["duration"]}
+            ]
+            job["running"] = (number + tick) % 11 == 0
+        return self._churned
 
     def slots(self, query: dict[str, str]) -> Json:
         """Answer /slots."""
         now = time.time()
-        since = _instant(query.get("since")) or now - 6 * 3600
-        limit = int(query.get("limit", "500"))
-        found: list[tuple[float, Json]] = []
-        for job in self.jobs if "job" not in query else [self.find(query["job"])]:
-            for at, start in job.slots(max(since, now - 14 * 3600), now):
-                gap = job.gap(at, now)
-                result, reason = gap if gap else ("ran", None)
-                found.append((at, {"job": job.name, "slot": iso(at), "result": result, "reason": reason,
-                                   "started_at": iso(start) if result == "ran" else None, "into": None}))
-        found.sort(key=lambda pair: -pair[0])
-        return {"slots": [entry for _, entry in found[:limit]], "unaccounted": 0}
+        since = max(_instant(query.get("since")) or now - 6 * 3600, now - 14 * 3600)
+        jobs = self.jobs if "job" not in query else [self.find(query["job"])]
+        newest_first = heapq.merge(
+            *([(-at, job.name, start) for at, start in job.slots(since, now)] for job in jobs)
+        )
+        found = []
+        for minus_at, name, start in itertools.islice(newest_first, int(query.get("limit", "500"))):
+            gap = self.by_name[name].gap(-minus_at, now)
+            result, reason = gap if gap else ("ran", None)
+            found.append({"job": name, "slot": iso(-minus_at), "result": result, "reason": reason,
+                          "started_at": iso(start) if result == "ran" else None, "into": None})
+        return {"slots": found, "unaccounted": 0}
 
     def act(self, name: str, what: str, body: Json) -> tuple[int, Json]:
         """Answer a POST below /jobs/NAME."""

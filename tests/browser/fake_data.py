@@ -92,7 +92,8 @@ class FakeJob:
         span = self.every if self.every > 0 else 86400.0
         newest = True
         for at, start in self._past(now, span, limit + 5):
-            if self.gap(at, now) is not None or start + self.duration * 1.3 > now:
+            live = self.running_since is not None and start >= self.running_since
+            if live or self.gap(at, now) is not None or start + self.duration * 1.3 > now:
                 continue
             found.append(self.run_at(start, newest))
             newest = False
@@ -189,7 +190,7 @@ def few_jobs(now: float) -> list[FakeJob]:
         FakeJob("mail-digest", "*/30 * * * *", 1800, 0, "digest --send", duration=4, last="failure",
                 exit_code=1, reason="command exited with code 1"),
         FakeJob("import-orders", "*/10 * * * *", 600, 0, "import-orders --from sftp", duration=120,
-                running_since=now - 95,
+                running_since=now - now % 600 + 0.004,
                 extra={"running_resources": {"cpu_percent": 63.5, "cpu_seconds": 41.2,
                                              "rss_bytes": 184_549_376, "instances": 1}}),
         FakeJob("rotate-logs", "15 * * * *", 3600, 900, "logrotate /etc/logrotate.conf", duration=1.4),
@@ -222,6 +223,8 @@ def few_jobs(now: float) -> list[FakeJob]:
                 never_ran=True),
         FakeJob(HOSTILE_NAME, "0 4 * * *", 86400, 14400,
                 "echo '</script><script>alert(1)</script>' \u202e evil", duration=1),
+        FakeJob("counter", "0 0 1 1 *", 0, 0, "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.2; done",
+                never_ran=True),
         FakeJob("name with space/slash", "45 3 * * *", 86400, 13500, "echo odd", duration=0.5),
         FakeJob("\u65e5\u672c \u8a9e \U0001f680", "H H * * *", 86400, 40000, "echo hello", duration=1,
                 extra={"schedule_resolved": "6 11 * * *"}),

@@ -2,11 +2,12 @@
 
 import { createActions } from "./core/actions.js";
 import { createApi } from "./core/api.js";
-import { h, setText, show } from "./core/dom.js";
+import { copyText, h, setText, show } from "./core/dom.js";
 import { createStore } from "./core/store.js";
 import { createPoller } from "./core/poll.js";
 import { applyPrefs, loadPrefs, savePrefs } from "./core/prefs.js";
 import { jobRoute, readRoute, writeRoute } from "./core/route.js";
+import { span } from "./core/time.js";
 import { select } from "./model/job.js";
 import { createSlotBook, runningStart } from "./model/slots.js";
 import { clusterTrouble, createAlerts } from "./views/alerts.js";
@@ -132,15 +133,18 @@ function behaviour(app) {
     },
     noteOpen(name, tab) { writeRoute(jobRoute(name, tab)); },
     leaveRoute(hash) { if (location.hash === hash) writeRoute(""); },
-    runningSince: (job) => runningStart(app.slots.known(job.name), job),
+    // "5 min", or "> 5 min" where only a bound is known.
+    runningFor(job) {
+      const { at, exact } = runningStart(app.slots.known(job.name), job);
+      return `${exact ? "" : "> "}${span((app.now() - at) / 1000)}`;
+    },
     open(what, options) {
       if (what === "wallboard") writeRoute("#tv");
       OPENERS[what](app, overlays, options);
     },
     async copy(text, what) {
       if (!text) return;
-      const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
-      app.toast(done ? `Copied the ${what}` : "This browser did not allow copying");
+      app.toast((await copyText(text)) ? `Copied the ${what}` : "This browser did not allow copying");
     },
     toast(text) {
       document.querySelector(".toast")?.remove();

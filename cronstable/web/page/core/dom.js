@@ -98,6 +98,18 @@ export function saveText(name, text, type = "text/plain") {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
+// Put a text on the clipboard; says whether that worked. Plain HTTP has only the old way.
+export async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const field = h("textarea", { class: "unseen", "aria-hidden": "true" });
+  field.value = text;
+  (document.querySelector("dialog[open]") ?? document.body).append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}
+
 // Run fn once per frame at most, or soon when the page is hidden and draws no frames.
 export function framed(fn) {
   let waiting = false;

@@ -84,11 +84,12 @@ export function took(seconds) {
   if (seconds < 0.0995) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3600) {
+  if (seconds < 600) {
     const whole = Math.round(seconds);
     return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
   }
   const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 

@@ -40,7 +40,9 @@ function view(raw, index, receivedAt, old) {
     lastAt,
     startedAt: last ? parseInstant(last.started_at) : null,
     nextAt,
+    // Seen to start, or running already when this page first looked: then it is a bound only.
     runningSince: raw.running ? (old?.runningSince ?? receivedAt) : null,
+    sawStart: raw.running ? (old ? (old.raw.running ? old.sawStart : true) : false) : false,
     zone: raw.timezone ?? (raw.utc ? "UTC" : null),
     haystack: old && old.raw.command === raw.command ? old.haystack : `${raw.name}\n${raw.command}`.toLowerCase(),
   };

@@ -1,5 +1,6 @@
 // The slot book and the run history of the jobs, as far as the page has asked for them.
-// Slots come for all jobs at once, step by step; older ones and runs only for the rows in view.
+// New slots come for all jobs at once, step by step; older ones and runs only for the rows in view.
+// In a large fleet only jobs that have been in view are kept at all.
 
 import { ApiError, segment } from "../core/api.js";
 import { parseInstant } from "../core/time.js";
@@ -8,6 +9,8 @@ const PAGE = 2000;
 const OVERLAP = 90_000;
 const KEEP_RUNS = 200;
 const KEEP_SLOTS = 6000;
+const KEEP_IN_ALL = 80_000;
+const SMALL_FLEET = 200;
 const BACK = 12 * 3600_000;
 
 export function createSlotBook(api, onChange) {
@@ -16,6 +19,8 @@ export function createSlotBook(api, onChange) {
   let newest = null;
   let coveredFrom = Infinity;
   let unaccounted = 0;
+  let small = true;
+  let total = 0;
   const open = new Map();
   const wanted = [];
   let fetching = 0;
@@ -23,7 +28,7 @@ export function createSlotBook(api, onChange) {
   function book(name) {
     let found = books.get(name);
     if (!found) {
-      found = { slots: new Map(), runs: new Map(), slotsFrom: Infinity, askedRuns: false, askedAt: 0, revision: 0 };
+      found = { slots: new Map(), runs: new Map(), slotsFrom: Infinity, askedRuns: false, askedAt: 0, wantedAt: 0, revision: 0 };
       books.set(name, found);
     }
     return found;
@@ -32,28 +37,42 @@ export function createSlotBook(api, onChange) {
   function take(list) {
     for (const entry of list) {
       const at = parseInstant(entry.slot);
-      if (at === null) continue;
+      if (at === null || !(small || books.has(entry.job))) continue;
       const found = book(entry.job);
       const old = found.slots.get(at);
       const startedAt = parseInstant(entry.started_at);
       if (entry.result === "open") open.set(`${at} ${entry.job}`, at);
       else open.delete(`${at} ${entry.job}`);
       if (old && old.result === entry.result && old.startedAt === startedAt && old.reason === entry.reason) continue;
+      if (!old) total += 1;
       found.slots.set(at, { at, result: entry.result, reason: entry.reason, startedAt, into: parseInstant(entry.into) });
       found.revision += 1;
-      if (found.slots.size > KEEP_SLOTS) prune(found.slots);
+      if (found.slots.size > KEEP_SLOTS) total -= prune(found.slots);
+    }
+    if (total > KEEP_IN_ALL) forget();
+  }
+
+  // Drop the books that were in view longest ago.
+  function forget() {
+    const order = [...books].sort((a, b) => a[1].wantedAt - b[1].wantedAt);
+    for (const [name, found] of order) {
+      if (total <= KEEP_IN_ALL * 0.8) return;
+      books.delete(name);
+      total -= found.slots.size;
     }
   }
 
   function prune(map) {
     const order = [...map.keys()].sort((a, b) => a - b);
-    for (const key of order.slice(0, Math.ceil(order.length / 10))) map.delete(key);
+    const oldest = order.slice(0, Math.ceil(order.length / 10));
+    for (const key of oldest) map.delete(key);
+    return oldest.length;
   }
 
   // Ask for what is new since the last time.
   async function refresh(now) {
     if (supported === false) return;
-    const since = newest === null ? now - BACK : Math.max(Math.min(newest - OVERLAP, ...open.values()), now - BACK);
+    const since = newest === null ? now - (small ? BACK : OVERLAP) : Math.max(Math.min(newest - OVERLAP, ...open.values()), now - BACK);
     let answer;
     try {
       answer = await api.get(`/slots?since=${encodeURIComponent(new Date(since).toISOString())}&limit=${PAGE}`);
@@ -66,8 +85,11 @@ export function createSlotBook(api, onChange) {
     unaccounted = answer.unaccounted ?? 0;
     take(answer.slots);
     const oldest = answer.slots.length >= PAGE ? parseInstant(answer.slots[answer.slots.length - 1].slot) : since;
-    // A full page after the first one left a hole: what was known before it no longer counts as covered.
-    if (newest === null || oldest > newest) coveredFrom = oldest;
+    if (newest === null || oldest > newest) {
+      // The first page, or a full one that left a hole: only what is newer than it counts as covered.
+      coveredFrom = oldest;
+      for (const found of books.values()) found.slotsFrom = Infinity;
+    }
     if (answer.slots.length) newest = Math.max(newest ?? 0, parseInstant(answer.slots[0].slot));
     else newest ??= now;
     if (answer.slots.length) onChange();
@@ -75,6 +97,8 @@ export function createSlotBook(api, onChange) {
 
   // The finished run that /jobs shows is the newest; keep it so that history grows without asking.
   function noteJobs(jobs) {
+    if (small && jobs.length > SMALL_FLEET) restart();
+    small = jobs.length <= SMALL_FLEET;
     for (const job of jobs) {
       const run = job.raw.last_run;
       if (run && job.lastAt !== null && books.has(job.name)) noteRun(book(job.name), run);
@@ -99,7 +123,8 @@ export function createSlotBook(api, onChange) {
   function want(name, from, now) {
     const found = book(name);
     const floor = Math.max(from, now - 8 * 86400_000);
-    const needsSlots = supported !== false && Math.min(found.slotsFrom, coveredFrom) > floor + 1000 && now - found.askedAt > 10_000;
+    found.wantedAt = now;
+    const needsSlots = supported !== false && Math.min(found.slotsFrom, small ? coveredFrom : Infinity) > floor + 1000 && now - found.askedAt > 10_000;
     const needsRuns = !found.askedRuns;
     if ((!needsSlots && !needsRuns) || wanted.some((entry) => entry.name === name)) return;
     wanted.push({ name, floor, needsSlots, needsRuns, now });
@@ -133,7 +158,7 @@ export function createSlotBook(api, onChange) {
       const answer = await api.get(`/jobs/${segment(name)}/runs?limit=50`);
       for (const run of answer.runs) noteRun(found, run);
     }
-    if (needsSlots && supported) {
+    if (needsSlots && supported !== false) {
       const since = encodeURIComponent(new Date(floor).toISOString());
       const answer = await api.get(`/slots?job=${encodeURIComponent(name)}&since=${since}&limit=${KEEP_SLOTS}`);
       take(answer.slots);
@@ -141,19 +166,20 @@ export function createSlotBook(api, onChange) {
     }
   }
 
+  // After a restart of the daemon the book begins anew; what the history knows stays.
+  function restart() {
+    supported = null;
+    newest = null;
+    coveredFrom = Infinity;
+    open.clear();
+    for (const found of books.values()) Object.assign(found, { slotsFrom: Infinity, askedRuns: false, askedAt: 0 });
+  }
+
   return {
-    refresh, want, missedRun, noteJobs,
+    refresh, restart, want, missedRun, noteJobs,
     get unaccounted() { return unaccounted; },
     get supported() { return supported !== false; },
     known: (name) => books.get(name),
-    // After a restart of the daemon the book begins anew; what the history knows stays.
-    restart() {
-      supported = null;
-      newest = null;
-      coveredFrom = Infinity;
-      open.clear();
-      for (const found of books.values()) Object.assign(found, { slotsFrom: Infinity, askedRuns: false, askedAt: 0 });
-    },
   };
 }
 
@@ -204,14 +230,13 @@ function kindOf(outcome) {
   return { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled" }[outcome] ?? "unknown";
 }
 
-// The newest start of the instance that runs now, where the slot book tells it.
+// When the instance that runs now has started: {at, exact}; not exact is the time since this page has seen it.
 export function runningStart(found, job) {
-  if (!job.raw.running) return null;
   let best = null;
   if (found) {
     for (const slot of found.slots.values()) {
       if (slot.startedAt !== null && slot.startedAt > (job.lastAt ?? 0) && slot.startedAt > (best ?? 0)) best = slot.startedAt;
     }
   }
-  return best ?? job.runningSince;
+  return { at: best ?? job.runningSince, exact: best !== null || job.sawStart };
 }

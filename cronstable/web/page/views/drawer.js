@@ -1,7 +1,7 @@
 // The drawer: what one job is doing, beside the list. The list keeps its place and its keys.
 
 import { choice, h, icon, iconButton, setAttr, setClass, setText, show } from "../core/dom.js";
-import { absolute, ago, clockTime, parseInstant, plural, span, until } from "../core/time.js";
+import { absolute, ago, clockTime, parseInstant, plural, until } from "../core/time.js";
 import { exitWords } from "../model/job.js";
 import { scheduleWords } from "../model/words.js";
 import { historyTab } from "./tab-history.js";
@@ -150,8 +150,7 @@ function factsOf(job, app, now) {
   const zone = job.zone ?? "the host's time";
   const facts = [["Schedule", [words, words ? `(${raw.schedule})` : raw.schedule, zone].filter(Boolean).join("  ")]];
   if (raw.running) {
-    const since = app.runningSince(job);
-    facts.push(["Running", [since && `for ${span((now - since) / 1000)}`, raw.pids.length ? `pid ${raw.pids.join(", ")}` : ""].filter(Boolean).join(", "), since && absolute(since, job.zone)]);
+    facts.push(["Running", [`for ${app.runningFor(job)}`, raw.pids.length ? `pid ${raw.pids.join(", ")}` : ""].filter(Boolean).join(", ")]);
   }
   const run = raw.last_run;
   facts.push(["Last run", run ? [ago(job.lastAt, now), exitWords(run)].filter(Boolean).join(", ") : "never", run && absolute(job.lastAt, job.zone)]);

@@ -58,7 +58,7 @@ export function createHeatmap(app) {
       cells.forEach((row, y) => row.forEach((cell, x) => {
         const left = (x / buckets) * width;
         const wide = width / buckets - 1;
-        pen.globalAlpha = cell ? 0.35 + 0.65 * Math.sqrt(cell.count / most) : 1;
+        pen.globalAlpha = !cell ? 1 : cell.worst === "ok" ? 0.35 + 0.65 * Math.sqrt(cell.count / most) : 0.9;
         pen.fillStyle = cell ? colours[cell.worst] : colours.grid;
         if (cell) pen.fillRect(left, y * ROW + 2, wide, ROW - 4);
         else pen.fillRect(left, y * ROW + ROW / 2, wide, 1);
@@ -114,6 +114,6 @@ export function createHeatmap(app) {
   canvas.addEventListener("pointerleave", () => show(tip, false));
   canvas.addEventListener("click", (event) => { const { job } = at(event); if (job) app.openJob(job.name, "history"); });
   new ResizeObserver(() => draw()).observe(scroll);
-  store.on(["prefs", "filter", "order"], (state, changed) => { if (active && (changed.has("prefs") || changed.has("filter"))) draw(); });
+  store.on(["prefs", "filter", "order"], (state, changed) => { if (active && (!rows.length || changed.has("prefs") || changed.has("filter"))) draw(); });
   return { node, tools, setActive(value) { active = value; show(tip, false); if (value) load(); else clearTimeout(timer); } };
 }

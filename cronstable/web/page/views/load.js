@@ -55,7 +55,7 @@ export function createLoad(app) {
         pen.fillStyle = colours.text;
         if (hour % 3 === 0) pen.fillText(String(hour).padStart(2, "0"), 2, hour * row + row / 2);
         minutes.forEach((value, minute) => {
-          pen.globalAlpha = value ? 0.18 + 0.82 * Math.sqrt(value / most) : 1;
+          pen.globalAlpha = value ? 0.08 + 0.72 * (value / most) : 1;
           pen.fillStyle = value ? colours.accent : colours.grid;
           if (value) pen.fillRect(left + minute * cell, hour * row + 1, cell - 1, row - 2);
           else pen.fillRect(left + minute * cell, hour * row + row / 2, cell - 1, 0.75);

@@ -13,7 +13,7 @@ export function createOverlays(root) {
   function open({ title, kind = "", content, tools = [], onClose, bare = false, id = "" }) {
     close();
     const node = h("dialog", { class: `overlay ${kind}`.trim(), "aria-label": title },
-      bare ? null : h("div", { class: "overlay-head" }, h("h2", { text: title }), h("span", { class: "grow" }), tools, iconButton("close", "Close (Esc)", () => node.close())),
+      bare ? null : h("div", { class: "overlay-head" }, h("h2", { text: title, tabindex: "-1", autofocus: true }), h("span", { class: "grow" }), tools, iconButton("close", "Close (Esc)", () => node.close())),
       content);
     const entry = { node, id };
     node.addEventListener("close", () => {

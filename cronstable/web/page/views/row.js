@@ -110,8 +110,8 @@ const CELLS = {
     const text = h("span");
     return {
       nodes: [text],
-      tick(job, now) {
-        if (job.raw.running) setText(text, span((now - app.runningSince(job)) / 1000));
+      tick(job) {
+        if (job.raw.running) setText(text, app.runningFor(job));
         else setText(text, took(job.raw.last_run?.duration));
       },
     };

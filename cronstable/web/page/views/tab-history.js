@@ -4,6 +4,7 @@ import { segment } from "../core/api.js";
 import { h, icon } from "../core/dom.js";
 import { absolute, ago, bytes, parseInstant, percent, took } from "../core/time.js";
 import { exitWords, outcomeStatus, outcomeWord } from "../model/job.js";
+import { plainReason } from "../model/verdict.js";
 import { runBars } from "./charts.js";
 
 const WINDOWS = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"], ["all", "All on record"]];
@@ -43,7 +44,7 @@ export function historyTab(app, name) {
       h("table", { class: "plain" },
         h("thead", {}, h("tr", {}, ["Outcome", "Finished", "Took", "Reason"].map((text) => h("th", { text, scope: "col" })))),
         h("tbody", {}, newestFirst.map((run, i) => runRow(run, runs.length - 1 - i, job, now)))),
-      trendTable(trends));
+      trendTable(trends) ?? "");
   }
 
   return {
@@ -65,13 +66,13 @@ function runTitle(run, job) {
 function runRow(run, index, job, now) {
   const at = parseInstant(run.finished_at);
   const status = outcomeStatus(run.outcome);
-  const reason = run.fail_reason ?? run.skip_reason ?? "";
+  const reason = plainReason(run.fail_reason, run) || run.skip_reason || "";
   const check = run.verification;
   return h("tr", { data: { run: String(index) } },
-    h("td", {}, h("span", { class: `state is-${status}` }, icon(status), h("span", { text: [outcomeWord(run.outcome), run.outcome === "success" ? "" : exitWords(run)].filter((text, i, all) => text && all.indexOf(text) === i).join(", ") }))),
+    h("td", {}, h("span", { class: `state is-${status}` }, icon(status), h("span", { class: "word", text: [outcomeWord(run.outcome), run.outcome === "success" ? "" : exitWords(run)].filter((text, i, all) => text && all.indexOf(text) === i).join(", ") }))),
     h("td", { title: absolute(at, job?.zone) }, ago(at, now)),
     h("td", { class: "right" }, took(run.duration) || "–"),
-    h("td", { class: "wide" }, reason || "–",
+    h("td", { class: "wide" }, reason,
       run.resources ? h("div", { class: "second", text: `${took(run.resources.cpu_total_seconds)} CPU, ${bytes(run.resources.max_rss_bytes)} peak` }) : null,
       check ? h("div", { class: "second", text: [`verification ${outcomeWord(check.outcome)}`, check.fail_reason, took(check.duration)].filter(Boolean).join(", ") }) : null,
       check?.stderr || check?.stdout ? h("pre", { class: "second verify-text", text: [check.stdout, check.stderr].filter(Boolean).join("\n") }) : null));

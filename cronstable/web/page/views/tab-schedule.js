@@ -15,7 +15,7 @@ export function scheduleTab(app, name) {
   let key = "";
   let gone = false;
 
-  node.append(reading, facts(job), findings(job), h("h3", { class: "tab-title", text: "Next runs" }), list,
+  node.append(reading, ...[facts(job), findings(job)].filter(Boolean), h("h3", { class: "tab-title", text: "Next runs" }), list,
     h("p", { class: "row" },
       h("a", { class: "link", href: app.api.calendarLink(`/jobs/${segment(name)}/calendar.ics`), text: "Calendar of this job (.ics)" }),
       app.api.hasToken ? h("span", { class: "faint", text: "The link holds your token." }) : null),

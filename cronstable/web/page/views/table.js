@@ -161,8 +161,10 @@ export function createTable(root, app) {
     rowHeight ||= measureRow();
     const sticky = head.getBoundingClientRect().height;
     const top = body.getBoundingClientRect().top + at * rowHeight;
-    if (top < sticky) scrollBy({ top: top - sticky - 8 });
-    else if (top + rowHeight > innerHeight) scrollBy({ top: top + rowHeight - innerHeight + 8 });
+    const over = top + rowHeight - innerHeight;
+    // A step of one row scrolls by one row; a jump lands in the middle.
+    if (top < sticky) scrollBy({ top: top < sticky - 2 * rowHeight ? top - innerHeight / 2 : top - sticky - 8 });
+    else if (over > 0) scrollBy({ top: over > 2 * rowHeight ? over + innerHeight / 2 : over + 8 });
   }
 
   addEventListener("scroll", () => { if ((store.state.order?.length ?? 0) > WHOLE) render(); }, { passive: true });

@@ -25,7 +25,7 @@ export function createUpcoming(app) {
       h("button", { type: "button", class: "job-name", text: job.name, on: { click: () => app.openJob(job.name, "schedule") } }),
       h("span", { class: "soft", text: job.raw.paused ? "paused: will be skipped" : "" }))));
     if (!next.length) list.replaceChildren(h("li", { class: "empty", text: "Nothing is planned." }));
-    if (now - counted > 10_000) count(now);
+    if (app.store.state.jobs && now - counted > 10_000) count(now);
   }
 
   async function count(now) {
@@ -40,7 +40,7 @@ export function createUpcoming(app) {
         total += 1;
       }
     }
-    const most = Math.max(...bins, 1);
+    const most = Math.max(...bins);
     bars.replaceChildren(...bins.map((value, i) => (value ? s("rect", { x: i * 10 + 1, width: 8, y: 60 - (value / most) * 58, height: (value / most) * 58, rx: 1 }) : null)).filter(Boolean));
     const text = `${plural(total, "start")} in ten minutes, at most ${most} within ten seconds`;
     setText(caption, text);

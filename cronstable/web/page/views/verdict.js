@@ -1,6 +1,6 @@
 // One sentence that says whether everything is all right, and for failures what they share.
 
-import { arrange, h, icon, setText } from "../core/dom.js";
+import { arrange, h, setText } from "../core/dom.js";
 import { ago, absolute, plural, until } from "../core/time.js";
 import { exitWords } from "../model/job.js";
 import { verdict } from "../model/verdict.js";
@@ -15,6 +15,7 @@ export function createVerdict(root, app) {
   const actions = h("div", { class: "verdict-actions" });
   root.replaceChildren(line, aside, detail, actions);
   root.setAttribute("aria-live", "off");
+  const tokenLink = link("Enter the token", () => app.open("token"));
   let shown = "";
   let spoken = "";
 
@@ -51,21 +52,22 @@ export function createVerdict(root, app) {
       const { failures, denied } = state.conn;
       setSentence([denied ? "This daemon asks for a token." : failures > 1 ? "The daemon does not answer." : "Asking the daemon…"], "wait");
       arrange(detail, []);
-      arrange(actions, []);
+      arrange(actions, denied ? [tokenLink] : []);
       return;
     }
     const facts = verdict(state.jobs, now);
-    const stale = state.conn.failures > 1;
+    const stale = state.conn.failures > 1 || state.conn.denied;
     const parts = stale
-      ? ["No answer from the daemon.", h("span", { class: "rest", text: ` What you see is from ${absolute(state.conn.at + app.api.skew, null)}.` })]
+      ? [state.conn.denied ? "The daemon asks for a token." : "No answer from the daemon.", h("span", { class: "rest", text: ` What you see is from ${absolute(state.conn.at + app.api.skew, null)}.` })]
       : sentence(facts, now);
     setText(aside, stale ? "" : tail(facts, now));
     const text = parts.map((part) => (typeof part === "string" ? part : part.textContent)).join("");
-    if (text === shown) return;
-    shown = text;
+    const key = `${text} ${app.actions.may("control")}`;
+    if (key === shown) return;
+    shown = key;
     setSentence(parts, text);
     arrange(detail, stale ? [] : groups(facts));
-    arrange(actions, stale ? [] : shortcuts(facts));
+    arrange(actions, stale ? (state.conn.denied ? [tokenLink] : []) : shortcuts(facts));
     const gist = stale ? "stale" : facts.failing.map((job) => job.name).join();
     if (gist !== spoken) {
       spoken = gist;
@@ -83,13 +85,15 @@ export function createVerdict(root, app) {
     const told = facts.failing.length <= NAMED;
     const wanted = facts.groups.filter((group) => !told || group.reason || group.likelyOne);
     return wanted.slice(0, 4).map((group) => h("p", { class: "group" },
-      icon("failed", "is-failed"),
-      h("span", { text: group.jobs.length > 1 ? `${group.jobs.length} × ${group.exit}` : group.exit }),
+      h("strong", { text: group.jobs.length > 1 ? `${group.jobs.length} × ${group.exit}` : group.exit }), " ",
       group.likelyOne ? h("span", { class: "tag bad", text: "likely one cause" }) : group.jobs.length > 1 ? h("span", { class: "tag", text: "independent" }) : null,
-      group.reason ? h("span", { text: group.reason }) : null,
-      h("span", { class: "names" }, group.jobs.slice(0, 6).flatMap((job, i) => [i ? ", " : "",
-        h("button", { type: "button", text: job.name, on: { click: () => app.openJob(job.name, "log") } })]),
-      group.jobs.length > 6 ? ` and ${group.jobs.length - 6} more` : "")));
+      ` ${group.reason ? `${group.reason}: ` : ""}`, names(group.jobs)));
+  }
+
+  function names(jobs) {
+    return h("span", { class: "names" }, jobs.slice(0, 6).flatMap((job, i) => [i ? ", " : "",
+      h("button", { type: "button", text: job.name, on: { click: () => app.openJob(job.name, "log") } })]),
+    jobs.length > 6 ? ` and ${jobs.length - 6} more` : "");
   }
 
   function shortcuts(facts) {
@@ -114,7 +118,7 @@ function link(text, onClick) {
 
 function brief(job, now) {
   const exit = exitWords(job.raw.last_run) || "failed";
-  return `${exit}, ${ago(job.lastAt, now)}`;
+  return `${exit}, ${ago(job.lastAt, now)}`.replace(/(\d|\bh) /g, "$1\u00a0").replace(" ago", "\u00a0ago");
 }
 
 function allFine({ total, disabled, paused, pending, cancelled }) {

@@ -1,14 +1,16 @@
 // The wallboard: the whole screen as tiles, worst first; what does not fit is counted, never a failure.
 
 import { arrange, h, icon, setAttr, setClass, setText } from "../core/dom.js";
-import { ago, clockTime, span, until } from "../core/time.js";
+import { ago, clockTime, until } from "../core/time.js";
 import { exitWords } from "../model/job.js";
 
 const TILE = { width: 250, height: 116 };
 
 export function openWallboard(app, overlays) {
   const { store, prefs } = app;
-  const tally = h("p", { class: "wall-tally" });
+  const bad = h("span");
+  const rest = h("span", { class: "soft" });
+  const tally = h("p", { class: "wall-tally" }, bad, "   ", rest);
   const clock = h("time", { class: "wall-clock" });
   const grid = h("div", { class: "wall-grid" });
   const signal = h("div", { class: "wall-signal", text: "NO SIGNAL", hidden: true });
@@ -26,8 +28,9 @@ export function openWallboard(app, overlays) {
     const room = Math.max(1, Math.floor(grid.clientWidth / TILE.width) * Math.max(1, Math.floor(grid.clientHeight / TILE.height)));
     const count = Math.max(Math.min(sorted.length, room), failing.length);
     const hidden = sorted.length - count;
-    setText(tally, [failing.length ? `${failing.length} failing` : "none failing", `${jobs.filter((job) => job.raw.running).length} running`, `${jobs.length} jobs`, hidden ? `${hidden} not shown` : ""].filter(Boolean).join("   "));
-    setClass(tally, failing.length ? "wall-tally is-failed" : "wall-tally");
+    setText(bad, failing.length ? `${failing.length} failing` : "none failing");
+    setClass(bad, failing.length ? "is-failed" : "");
+    setText(rest, [`${jobs.filter((job) => job.raw.running).length} running`, `${jobs.length} jobs`, hidden ? `${hidden} not shown` : ""].filter(Boolean).join("   "));
     const shown = sorted.slice(0, count);
     const names = new Set(shown.map((job) => job.name));
     for (const name of tiles.keys()) if (!names.has(name)) tiles.delete(name);
@@ -65,8 +68,7 @@ function fill(tile, job, now, app) {
   setClass(tile.mark, `icon is-${kind}`);
   setAttr(tile.mark.firstChild, "href", `#i-${kind}`);
   setText(tile.name, job.name);
-  const since = app.runningSince(job);
   setText(tile.text, job.failing ? `${exitWords(job.raw.last_run)}, ${ago(job.lastAt, now)}`
-    : job.raw.running ? `running for ${span((now - since) / 1000)}` : job.overdue ? "overdue" : job.raw.paused ? "paused"
+    : job.raw.running ? `running for ${app.runningFor(job)}` : job.overdue ? "overdue" : job.raw.paused ? "paused"
       : job.nextAt !== null ? until(job.nextAt, now) : job.label);
 }
