@@ -7,7 +7,6 @@ for every start.  docs/executors.md, "Users and groups", tells users what happen
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -138,12 +137,20 @@ class Become:
                 return None
         return f"{kind} {number} does not exist in this user namespace"
 
+    def check(self, drop: DropTo, program: Program) -> None:
+        """
+        Raise NotStarted if mode bits keep C{drop} from running C{program}.
+
+        setpriv would run it all the same, since it keeps root's capabilities until the exec.
+        """
+        blocked = blocked_for(program.checked, drop.uid, (drop.gid,))
+        if blocked is not None and drop.login is not None:
+            blocked = blocked_for(program.checked, drop.uid, (drop.gid, *self.groups(drop)))
+        if blocked is not None:
+            raise NotStarted(f"{blocked} for uid {drop.uid}, gid {drop.gid}")
+
     def explain(self, drop: DropTo, program: Program, status: int) -> str:
         """Return why setpriv ended with C{status} instead of becoming the program."""
-        with contextlib.suppress(NotStarted):
-            blocked = blocked_for(program.checked, drop.uid, {drop.gid, *self.groups(drop)})
-            if blocked is not None:
-                return f"{blocked} for uid {drop.uid}, gid {drop.gid}"
         return (
             f"cannot become uid {drop.uid}, gid {drop.gid} and run {show(program.checked)}: "
             f"setpriv ended with status {status}; what it said is in the run's standard error"

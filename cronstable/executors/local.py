@@ -66,6 +66,7 @@ class LocalExecutor:
         self._why_short = ""
         self._again: IDelayedCall | None = None
         self._again_at = 0.0
+        self._look_at = float("-inf")
 
     # IExecutor
 
@@ -99,6 +100,8 @@ class LocalExecutor:
         if launch is None:
             return False
         if launch.pid is None:
+            if launch in self._no_room:
+                self._no_room.remove(launch)
             launch.never("cancelled")
         else:
             self._signals.do(launch.cancel, grace)
@@ -272,12 +275,10 @@ class LocalExecutor:
 
     def _room_again(self) -> None:
         self._again = None
-        self._no_room = deque(
-            launch for launch in self._no_room if self._launches.get(launch.ref) is launch
-        )
+        self._give_up_late()
         end = self.clock.seconds() + self._starts.budget
         short: str | None = None
-        while self._no_room:
+        while self._no_room and self.clock.seconds() <= end:
             launch = self._no_room.popleft()
             if not launch.wanted():
                 launch.never("withdrawn")
@@ -287,17 +288,20 @@ class LocalExecutor:
                 self._why_short = short
                 self._no_room.appendleft(launch)
                 break
-            if self.clock.seconds() >= end:
-                break
-        self._give_up_late()
         if self._no_room:
             self._try_again(TRY_AGAIN if short is not None else 0)
         else:
             self._why_short = ""
 
     def _give_up_late(self) -> None:
-        late = [launch for launch in self._no_room if self._expired(launch)]
-        if late:
-            self._no_room = deque(launch for launch in self._no_room if launch not in late)
-            for launch in late:
+        """End those that have waited too long; looked at now and then, however many wait."""
+        now = self.clock.seconds()
+        if now < self._look_at:
+            return
+        self._look_at = now + TRY_AGAIN
+        waiting, self._no_room = self._no_room, deque()
+        for launch in waiting:
+            if self._expired(launch):
                 self._give_up(launch, self._why_short)
+            else:
+                self._no_room.append(launch)

@@ -83,7 +83,9 @@ def why_not(
     if code == errno.EACCES:
         if not _any_execute_bit(program.checked):
             return f"{path} is not executable"
-        return _bad_interpreter(program.checked) or f"permission denied: {path}"
+        if _is_script(program.checked):
+            return _bad_interpreter(program.checked) or f"permission denied: {path}"
+        return f"permission denied: {path}"
     if code == errno.ENOEXEC:
         return f"{path} is not a program that this system runs (a script needs a #! line)"
     return f"{path}: {os.strerror(code or 0)}"
@@ -168,6 +170,14 @@ def _bad_interpreter(path: bytes) -> str | None:
     return f"{show(path)}: its interpreter {show(interpreter)} does not exist{hint}"
 
 
+def _is_script(path: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
 def _any_execute_bit(path: bytes) -> bool:
     try:
         mode = os.stat(path).st_mode
@@ -180,22 +190,30 @@ def blocked_for(path: bytes, uid: int, gids: Iterable[int]) -> str | None:
     """
     Return the first part of C{path} that mode bits keep this user from entering or running.
 
-    None when they do not; access lists and security modules are not looked at.
+    None when they do not, or when an access list or a file that cannot be looked at may decide.
     """
+    if uid == 0:
+        return None
     groups = frozenset(gids)
-    path = os.path.abspath(path)
-    parts = path.split(b"/")
+    parts = os.path.abspath(path).split(b"/")
     for end in range(1, len(parts) + 1):
         part = b"/".join(parts[:end]) or b"/"
         try:
             info = os.stat(part)
-        except OSError as error:
-            return f"{show(part)}: {error.strerror}"
+        except OSError:
+            return None
         shift = 6 if info.st_uid == uid else 3 if info.st_gid in groups else 0
-        if uid != 0 and not info.st_mode >> shift & 1:
+        if not info.st_mode >> shift & 1 and not _has_access_list(part):
             what = "is not executable" if end == len(parts) else "cannot be entered"
             return f"{show(part)} {what}"
     return None
+
+
+def _has_access_list(path: bytes) -> bool:
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except (OSError, AttributeError):
+        return False
 
 
 def show(path: bytes) -> str:

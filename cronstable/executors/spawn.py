@@ -142,9 +142,10 @@ class Spawner:
     ) -> int:
         run = program.path
         if spec.drop_to is not None:
+            check_script(program)
+            self.become.check(spec.drop_to, program)
             if self.become.setpriv is None:
                 return self._popen(spec, argv, run, theirs, self._identity(spec.drop_to))
-            check_script(program)
             argv = [*self.become.prefix(spec.drop_to), program.path, *argv[1:]]
             run = argv[0]
         return self._popen(spec, argv, run, theirs, {})

@@ -22,7 +22,7 @@ class Turns:
     def __init__(self, clock: Clock, budget: float = 0.005) -> None:
         self._clock = clock
         self.budget = budget
-        self._since = float("-inf")
+        self._since = self._until = float("-inf")
         self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._wake: IDelayedCall | None = None
 
@@ -34,10 +34,11 @@ class Turns:
         """Make the call now, or after those that wait; return whether it was made now."""
         if not self._waiting:
             now = self._clock.seconds()
-            if now - self._since > 2 * self.budget:
+            if now - self._until > self.budget:
                 self._since = now
             if now - self._since < self.budget:
                 work(*arguments)
+                self._until = self._clock.seconds()
                 return True
         self._waiting.append((work, arguments))
         self._arm()
@@ -64,7 +65,8 @@ class Turns:
                 work(*arguments)
             except Exception:
                 log.exception("postponed work failed")
-            if self._clock.seconds() >= end:
+            self._until = self._clock.seconds()
+            if self._until >= end:
                 break
         if self._waiting:
             self._arm()

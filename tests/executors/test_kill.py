@@ -73,9 +73,7 @@ class DeadlineTests(LaunchCase):
 
     async def test_open_stream_at_the_deadline(self) -> None:
         """A process that left while a helper holds its output is a timeout at the deadline."""
-        run = await self.run_to_end(
-            shell("(sleep 31.4154 &); echo done", execution_timeout=0.5)
-        )
+        run = await self.run_to_end(shell("(sleep 31.4154 &); echo done", execution_timeout=0.5))
         assert run.result is not None
         self.assertEqual((run.result.cause, run.result.status), ("timeout", 0))
         self.assertEqual(run.text(), "done\n")
@@ -85,9 +83,7 @@ class DeadlineTests(LaunchCase):
         """One that left the session holds the run no longer than the drain."""
         self.patch(launch_module, "DRAIN_LIMIT", 0.3)
         self.addCleanup(end, ("sleep", "31.4155"))
-        run = await self.run_to_end(
-            shell("setsid -f sleep 31.4155; exit 3", execution_timeout=0.3)
-        )
+        run = await self.run_to_end(shell("setsid -f sleep 31.4155; exit 3", execution_timeout=0.3))
         assert run.result is not None
         self.assertEqual((run.result.cause, run.result.status), ("timeout", 3))
         self.assertTrue(run.result.output_cut)
@@ -164,9 +160,7 @@ class HeldOpenTests(LaunchCase):
     async def test_grace(self) -> None:
         """With a grace the verdict is the main process's; who was left is named."""
         self.addCleanup(end, ("sleep", "31.4158"))
-        run = await self.run_to_end(
-            shell("sleep 31.4158 & echo done; exit 3", output_grace=0.2)
-        )
+        run = await self.run_to_end(shell("sleep 31.4158 & echo done; exit 3", output_grace=0.2))
         assert run.result is not None
         self.assertEqual((run.result.cause, run.result.status), ("exited", 3))
         self.assertTrue(run.result.output_cut)
@@ -222,9 +216,7 @@ class FlowTests(LaunchCase):
     async def test_paused_at_the_end(self) -> None:
         """What a paused stream still holds when the run is cut is not lost."""
         run = Recorder()
-        self.executor.launch(
-            "paused", shell("echo kept; (sleep 0.5 &)", output_grace=0.3), {}, run
-        )
+        self.executor.launch("paused", shell("echo kept; (sleep 0.5 &)", output_grace=0.3), {}, run)
         self.executor.flow("paused", "stdout", True)
         await run.over
         self.assertEqual(run.text(), "kept\n")

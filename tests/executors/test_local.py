@@ -9,13 +9,13 @@ from pathlib import Path
 
 from twisted.internet import reactor, task
 from twisted.internet.defer import gatherResults
+from zope.interface.verify import verifyObject
 
 from cronstable import platform
 from cronstable.executors.interfaces import IExecutor, IObserver
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.spawn import Spawner
 from tests.executors.support import ENV, LaunchCase, Recorder, alive, program, shell, until
-from zope.interface.verify import verifyObject
 
 
 class EndingTests(LaunchCase):
@@ -270,9 +270,7 @@ class NotStartedTests(LaunchCase):
             await self.refused("no-such-program"),
             "program not found: no-such-program is in no directory of PATH",
         )
-        self.assertEqual(
-            await self.refused("./x", cwd="/usr"), "program not found: /usr/./x"
-        )
+        self.assertEqual(await self.refused("./x", cwd="/usr"), "program not found: /usr/./x")
         self.assertEqual(await self.refused(""), "the command is empty")
 
     async def test_not_a_program(self) -> None:
@@ -324,7 +322,5 @@ class NotStartedTests(LaunchCase):
         """NUL characters and broken text are refused with their place."""
         self.assertIn("NUL", await self.refused("/bin/echo", "a\0b"))
         self.assertIn("cannot be passed", await self.refused("/bin/echo", "\ud800"))
-        self.assertIn(
-            "cannot be passed", await self.refused("/bin/true", env={**ENV, "A": "b\0c"})
-        )
+        self.assertIn("cannot be passed", await self.refused("/bin/true", env={**ENV, "A": "b\0c"}))
         self.assertIn("cannot be passed", await self.refused("/bin/true", env={"A=B": "x"}))
