@@ -50,6 +50,10 @@ class InstallationTestCase(SynchronousTestCase):
         """Where the environment keeps its packages."""
         return next(self.venv.glob("lib/python*/site-packages"))
 
+    def files(self) -> list[Path]:
+        """Return every file in the environment's packages."""
+        return sorted(path for path in self.site_packages.rglob("*") if path.is_file())
+
     def run_python(
         self, *argv: str, python: str | None = None, prefix: tuple[str, ...] = ()
     ) -> str:

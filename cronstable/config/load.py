@@ -6,6 +6,7 @@ docs/configuration.md tells what may be at the path.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -76,6 +77,10 @@ def load(
 
 
 def _contents(path: str, loader: FileLoader, reader: Reader) -> list[FileContent]:
+    if not path:
+        missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        loader.problems.append(_unreadable("''", missing))
+        return []
     real = loader.world.from_cwd(path)
     if not os.path.isdir(real):
         return _loaded(loader, path, cached=False)
