@@ -15,7 +15,9 @@ from cronstable.config.layers import Tell
 from cronstable.config.reports import active, command, report, secret
 from cronstable.config.values import (
     LATE_REPORT,
+    STANDARD_REPORT,
     FailsWhen,
+    JobConfig,
     Monitor,
     NamedSecret,
     PoolMembership,
@@ -162,7 +164,7 @@ def on_success(values: Values, tell: Tell, world: World) -> Fields:
 
 
 def _report(hook: str, values: Values, tell: Tell, world: World) -> Fields:
-    return {_HOOK_FIELDS[hook]: _hook_report(hook, _REPORT, values, tell, world)}
+    return {_HOOK_FIELDS[hook]: _hook_report(hook, STANDARD_REPORT, values, tell, world)}
 
 
 def _hook_report(hook: str, standard: Report, values: Values, tell: Tell, world: World) -> Report:
@@ -298,12 +300,12 @@ def scopes(values: Values, tell: Tell, world: World) -> Fields:
     return {"allowed_scopes": world.shared(tuple(written))}
 
 
-_REPORT = Report()
-_RETRY = RetryPolicy()
-_FAILS_WHEN = FailsWhen()
-_SLA = Sla()
-_MONITOR = Monitor()
-_LIMITS = ResourceLimits()
+_STANDARD = JobConfig("", "", "", None)
+_RETRY = _STANDARD.retry
+_FAILS_WHEN = _STANDARD.fails_when
+_SLA = _STANDARD.sla
+_MONITOR = _STANDARD.monitor
+_LIMITS = _STANDARD.limits
 _ABOVE_ZERO = ranges.above(0)
 _FINITE_ABOVE_ZERO = ranges.finite_above(0)
 _HOOK_FIELDS = {

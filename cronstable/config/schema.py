@@ -21,7 +21,9 @@ BAD: Any = object()
 _INT = re.compile(r"[-+]?[0-9_]*[0-9][0-9_]*")
 _FLOAT = re.compile(r"[-+]?(?:[0-9_]*[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"([-+]?)\.?(inf|nan)", re.IGNORECASE)
-_BOOLS = dict.fromkeys(("yes", "true", "on", "1", "y"), True) | dict.fromkeys(("no", "false", "off", "0", "n"), False)
+_BOOLS = dict.fromkeys(("yes", "true", "on", "1", "y"), True) | dict.fromkeys(
+    ("no", "false", "off", "0", "n"), False
+)
 
 
 class Reader(Protocol):

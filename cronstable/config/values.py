@@ -180,6 +180,9 @@ class Report:
     eventlog: EventlogReport = EventlogReport()
 
 
+STANDARD_REPORT = Report()
+"""What the hooks of a job report unless the configuration says more."""
+
 LATE_REPORT = Report(
     mail=MailReport(subject=templates.LATE_SUBJECT, body=templates.LATE_BODY),
     sentry=SentryReport(body=templates.LATE_SENTRY_BODY, fingerprint=templates.LATE_FINGERPRINT),
@@ -287,9 +290,9 @@ class JobConfig:
     output_grace: float | None = None
     fails_when: FailsWhen = FailsWhen()
     retry: RetryPolicy = RetryPolicy()
-    on_failure: Report = Report()
-    on_permanent_failure: Report = Report()
-    on_success: Report = Report()
+    on_failure: Report = STANDARD_REPORT
+    on_permanent_failure: Report = STANDARD_REPORT
+    on_success: Report = STANDARD_REPORT
     on_late: Report = LATE_REPORT
     concurrency_policy: ConcurrencyPolicy = "Allow"
     concurrency_scope: Literal["node", "cluster"] = "node"
