@@ -13,6 +13,7 @@ from cronstable.clock import Clock
 from cronstable.config.sections_values import Config
 from cronstable.events import Bus
 from cronstable.executors.local import LocalExecutor
+from cronstable.executors.orphans import OrphanReaper
 from cronstable.identity import Identity
 from cronstable.reports.service import ReportService
 from cronstable.runs.boot import BootRuns
@@ -38,6 +39,7 @@ class Rooms:
         self.identity = identity
         self.mirror = Mirror(reactor)
         self.executor = LocalExecutor(reactor, clock)
+        self.orphans = OrphanReaper(reactor, clock, self.executor.pids)
         self.outputs = Outputs(self.executor, self.mirror)
         self.reports = ReportService(
             reactor, clock, host=base["HOSTNAME"], environ=base, executor=self.executor
@@ -66,6 +68,7 @@ class Rooms:
 
     def start(self) -> None:
         """Run what is due from now on, the boot runs first."""
+        self.orphans.start()
         self.reports.startService()
         self.runs.startService()
         self.boot.begin(self.runs.jobs)
@@ -98,6 +101,7 @@ class Rooms:
         """Close everything, the output of the last runs written."""
         self.runs.stopService()
         self.reports.stopService()
+        self.orphans.stop()
         await self.mirror.flush(FLUSH_LIMIT)
 
     def _late(self, event: SlaBreached) -> None:
