@@ -124,7 +124,7 @@ def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Col
     locks = sweeps.orphaned_locks()
     quarantined = sweeps.quarantine()
     temporary = sweeps.temporary()
-    blobs, why = _sweep_blobs(store, sweeps)
+    blobs, why = _sweep_blobs(store, sweeps, frozenset(removed))
     return Collected(
         dry_run=dry_run,
         removed=tuple(removed),
@@ -227,13 +227,19 @@ def _xcom_scopes(store: Store) -> frozenset[str] | None:
     return frozenset(scopes)
 
 
-def _sweep_blobs(store: Store, sweeps: Sweeps) -> tuple[int, str | None]:
-    """Remove old payloads that no artifact record names; (0, why) if that cannot be told."""
+def _sweep_blobs(store: Store, sweeps: Sweeps, removed: frozenset[str]) -> tuple[int, str | None]:
+    """
+    Remove old payloads that no artifact record names; (0, why) if that cannot be told.
+
+    A dry run counts as if the streams C{removed} had gone.
+    """
     began = store.seconds()
     failed = True
     try:
         named = set()
         for token in store.stream_tokens(artifacts("")):
+            if token in removed and sweeps.dry_run:
+                continue
             if store.stream_name(token) is None:
                 return 0, f"the artifact stream {token} has no name"
             for record in store.records.read_token(token, strict=True):

@@ -37,7 +37,7 @@ class Sweeps:
 
     _tree: Tree
     _before: float
-    _dry_run: bool = False
+    dry_run: bool = False
 
     def expired_claims(self) -> int:
         """Idempotency claims that ran out that long ago; for good ones stay for good."""
@@ -97,7 +97,7 @@ class Sweeps:
         try:
             if not is_over(paths[0]):
                 return 0
-            if self._dry_run:
+            if self.dry_run:
                 return 1
             with self._held(lock) as held:
                 return self._remove(paths) if held and is_over(paths[0]) else 0
@@ -116,7 +116,7 @@ class Sweeps:
 
     def _remove(self, paths: list[str]) -> int:
         """Unlink files, the first of which counts; 0 if it had gone."""
-        if self._dry_run:
+        if self.dry_run:
             return 1
         removed = 0
         for path in paths:
@@ -169,7 +169,7 @@ class Sweeps:
             try:
                 status = self._tree.files.status(path)
                 if status.modified < before:
-                    if not self._dry_run:
+                    if not self.dry_run:
                         self._remove_entry(path, status.is_directory)
                     removed += 1
             except FileNotFoundError:

@@ -242,6 +242,12 @@ class CollectTests(SynchronousTestCase):
         self.assertEqual((result.idem_docs_removed, result.blobs_removed), (1, 1))
         self.assertTrue(set(before) <= set(memory_of(self.store).paths()))
 
+    def test_dry_run_thinks_ahead(self) -> None:
+        """A dry run counts payloads that only streams name which would go."""
+        jobstate.artifact_put(self.store, "gone", "n", b"payload")
+        self.assertEqual(self.collect(dry_run=True).blobs_removed, 1)
+        self.assertEqual(self.collect().blobs_removed, 1)
+
     def test_trouble_with_manifests(self) -> None:
         """If what is in use cannot be read, nothing is collected."""
         self.old("runs/gone")

@@ -263,7 +263,11 @@ class PropertyTests(SynchronousTestCase):
         """Do one step for C{who}; return what it then believes to hold."""
         if op == "acquire":
             got = leases.acquire("l", who, 10.0)
-            return got if isinstance(got, Held) else had
+            if isinstance(got, Held):
+                return got
+            now = leases._tree.clock.awake_and_asleep()
+            self.assertFalse(had is not None and had.deadline > now, "denied to its holder")
+            return None
         if had is None:
             return None
         if op == "renew":
