@@ -57,6 +57,10 @@ class ConfigCase(SynchronousTestCase):
         with open(self.path(name), "wb") as file:
             file.write(data)
 
+    def make_directory(self, name: str) -> None:
+        """Make a directory inside the directory."""
+        os.makedirs(self.path(name))
+
     def load_path(self, name: str, **options: Any) -> Loaded:
         """Load a file of the directory, or C{.} for all of it, from the directory."""
         asked: dict[str, Any] = {
