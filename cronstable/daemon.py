@@ -6,10 +6,11 @@ docs/architecture.md draws the tree; docs/operations.md tells what an operator m
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from twisted.application.service import Service
@@ -21,7 +22,7 @@ from cronstable.clock import Clock, SystemClock, use_monotonic_timers
 from cronstable.config.errors import ConfigError
 from cronstable.config.sections_values import Config
 from cronstable.identity import this_process
-from cronstable.logs import LoggingSection, bridge_twisted
+from cronstable.logs import LoggingSection, bridge_twisted, mirror_the_log
 from cronstable.reload import ReloadService
 from cronstable.rooms import Rooms
 from cronstable.runs.record import JobSetChanged
@@ -60,6 +61,7 @@ class Daemon(Service):
         self._chores = Chores(clock, self._each_minute())
         self._stop_asked: float | None = None
         self._stopped: Deferred[None] | None = None
+        self._unmirror: Callable[[], None] = lambda: None
 
     def startService(self) -> None:
         """Start every room; jobs that are due from now on run."""
@@ -91,6 +93,7 @@ class Daemon(Service):
         platform.prepare_to_spawn()
         platform.raise_descriptor_limit()
         self._signals.install()
+        self._unmirror = mirror_the_log(self.rooms.mirror)
         configured = self._sources.configured
         self._say(configured, None)
         self._logging.apply(configured.config.logging)
@@ -98,6 +101,7 @@ class Daemon(Service):
         self.rooms.start()
         self._chores.startService()
         self.reload.startService()
+        _settle_memory()
 
     def _each_minute(self) -> list[Any]:
         return [
@@ -121,6 +125,7 @@ class Daemon(Service):
         self.rooms.bus.publish(
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
         )
+        _settle_memory()
         await self.rooms.reconcile(configured.config)
         self._logging.apply(configured.config.logging)
 
@@ -151,7 +156,13 @@ class Daemon(Service):
         self.rooms.quiesce()
         await self.rooms.drain(REPORTS_DRAIN)
         await self.rooms.close()
+        self._unmirror()
         self._signals.remove()
+
+
+def _settle_memory() -> None:
+    """Keep the garbage collector from walking the configuration again and again."""
+    gc.freeze()
 
 
 def unserved(config: Config) -> list[str]:

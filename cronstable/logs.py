@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 import logging.config
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from twisted.logger import ILogObserver, LogLevel, STDLibLogObserver, globalLogPublisher
 from zope.interface import implementer
+
+from cronstable.runs.mirror import Mirror
 
 log = logging.getLogger("cronstable.config")
 
@@ -33,6 +36,65 @@ class TwistedToStandard:
 def bridge_twisted() -> None:
     """Let what Twisted logs through the bridge, for a process that twistd did not start."""
     globalLogPublisher.addObserver(TwistedToStandard())
+
+
+class MirroredHandler(logging.Handler):
+    """
+    Writes the log through the thread that mirrors job output, in order with it.
+
+    A reader of stderr that is stuck never holds up the daemon: lines that find no room are
+    dropped and counted, and the count is logged when there is room again.
+    """
+
+    def __init__(self, mirror: Mirror) -> None:
+        super().__init__()
+        self._mirror = mirror
+        self._full = False
+        self._dropped = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand one line on, or count it."""
+        if self._full:
+            self._dropped += 1
+            return
+        try:
+            line = self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+        except Exception:
+            self.handleError(record)
+            return
+        if not self._mirror.write(2, line):
+            self._full = True
+            self._mirror.when_room(self._room_again)
+
+    def _room_again(self) -> None:
+        self._full = False
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            log.warning("%d lines of this log found no room and were dropped", dropped)
+
+
+def mirror_the_log(mirror: Mirror) -> Callable[[], None]:
+    """
+    Send what the root logger writes to stderr through C{mirror}; return what ends that.
+    """
+    root = logging.getLogger()
+    ours: list[tuple[logging.Handler, logging.Handler]] = []
+    for handler in tuple(root.handlers):
+        if type(handler) is logging.StreamHandler and handler.stream is sys.stderr:
+            mirrored = MirroredHandler(mirror)
+            mirrored.setFormatter(handler.formatter)
+            mirrored.setLevel(handler.level)
+            root.removeHandler(handler)
+            root.addHandler(mirrored)
+            ours.append((handler, mirrored))
+
+    def end() -> None:
+        for handler, mirrored in ours:
+            if mirrored in root.handlers:
+                root.removeHandler(mirrored)
+                root.addHandler(handler)
+
+    return end
 
 
 class LoggingSection:

@@ -1,8 +1,9 @@
 """
 The daemon's own standard output and error as a window on what its jobs print.
 
-One thread writes, so that a slow terminal or log collector never holds up the reactor; what it
-has not taken yet is bounded, and jobs wait for it rather than memory growing.
+What is taken at once is written at once; for the rest there is a thread, so that a slow terminal
+or log collector never holds up the reactor.  What it has not taken yet is bounded, and jobs wait
+for it rather than memory growing.
 docs/executors.md, "Output", tells users so.
 """
 
@@ -13,6 +14,7 @@ import logging
 import os
 import re
 import select
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -72,6 +74,8 @@ class Mirror:
         self._descriptors = descriptors or {1: 1, 2: 2}
         self._is_terminal = is_terminal
         self._terminals: dict[int, bool] = {}
+        self._files: dict[int, bool] = {}
+        self._polls: dict[int, Any] = {}
         self._queue: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._lock = threading.Condition()
@@ -92,6 +96,10 @@ class Mirror:
         if target in self._broken or self._closed:
             return True
         with self._lock:
+            if not self._queue and not self._busy:
+                block = self._write_at_once(target, block)
+                if not block:
+                    return True
             self._queue.append((target, block))
             self._waiting_bytes += len(block)
             room = self._waiting_bytes < HIGH_WATER
@@ -101,6 +109,40 @@ class Mirror:
             self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
             self._thread.start()
         return room
+
+    def _write_at_once(self, target: int, block: bytes) -> bytes:
+        """Write what cannot block, and return what is left for the thread."""
+        descriptor = self._descriptors[target]
+        if len(block) > select.PIPE_BUF and not self._is_file(descriptor):
+            return block
+        if not self._takes(descriptor):
+            return block
+        if self._terminal(target, descriptor):
+            block = for_terminal(block)
+        try:
+            return block[os.write(descriptor, block) :]
+        except BlockingIOError:
+            return block
+        except OSError as error:
+            self._failed(target, error)
+            return b""
+
+    def _takes(self, descriptor: int) -> bool:
+        poll = self._polls.get(descriptor)
+        if poll is None:
+            poll = self._polls[descriptor] = select.poll()
+            poll.register(descriptor, select.POLLOUT)
+        return any(event & select.POLLOUT for _, event in poll.poll(0))
+
+    def _is_file(self, descriptor: int) -> bool:
+        known = self._files.get(descriptor)
+        if known is None:
+            try:
+                known = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            except OSError:
+                known = False
+            self._files[descriptor] = known
+        return known
 
     def when_room(self, resume: Callable[[], object]) -> None:
         """Call C{resume} on the reactor thread, once, when there is room again."""

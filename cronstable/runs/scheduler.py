@@ -60,6 +60,7 @@ class Scheduler(Service):
         self._quiet = False
         self._offset = clock.now() - clock.seconds()
         self._gaps = 0
+        self._counted: dict[tuple[int, int, int, int], int] = {}
         self._audit = _Audit(self.index, book)
 
     def startService(self) -> None:
@@ -152,6 +153,7 @@ class Scheduler(Service):
                 self._gaps,
             )
             self._gaps = 0
+            self._counted.clear()
         self.last_pass = self._clock.seconds()
         self._sleep()
 
@@ -174,11 +176,19 @@ class Scheduler(Service):
         if isinstance(each, Due):
             return self._book.open(each.job, each.epoch, each.slot, self)
         self._gaps += 1
-        count = each.schedule.count(each.first - 1, each.until, MOST_COUNTED)
+        count = self._count(each)
         self._book.gap(each.job, each.epoch, each.first, each.until, count, "delayed")
         if self._missed is not None:
             self._missed(each)
         return None
+
+    def _count(self, gap: Gap) -> int:
+        """Return how many slots a gap has; jobs with one timetable share the counting."""
+        schedule = gap.schedule
+        key = (id(schedule.expression), id(schedule.frame), gap.first, gap.until)
+        if key not in self._counted:
+            self._counted[key] = schedule.count(gap.first - 1, gap.until, MOST_COUNTED)
+        return self._counted[key]
 
     def _hand_on(self, ticket: SlotTicket) -> None:
         self._waiting.discard(ticket)
