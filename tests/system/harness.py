@@ -29,6 +29,8 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SkipTest, TestCase
 
+from tests.system.proc import command_line
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 MARK = "CRONSTABLE_TEST_TREE"
 """Environment variable by which a daemon's descendants are found, whoever adopted them."""
@@ -80,6 +82,22 @@ class Response:
         return json.loads(self.body)
 
 
+END = r"INFO:cronstable:Job {job} exit code (-?\d+); .*; fail_reason: (.*)$"
+
+
+@attrs.frozen
+class End:
+    """How a run ended: the exit code of its record, and why it failed, C{None} if it did not."""
+
+    code: int
+    reason: str
+
+    @property
+    def well(self) -> bool:
+        """Whether the run succeeded."""
+        return self.reason == "None"
+
+
 @attrs.define(eq=False)
 class _Waiter:
     """Somebody who waits until C{look} returns something."""
@@ -118,8 +136,9 @@ class Daemon:
     One real process with a configuration and a directory of its own.
 
     In C{config} C{@WORK@} stands for that directory and C{@PORT@} for C{port}.  C{config} None
-    starts it without C{-c}.  C{as_pid1} runs it as process 1 of a PID namespace.  C{program}
-    replaces what is run altogether.  It and all that descends from it is killed when C{test} ends.
+    starts it without C{-c}.  C{as_pid1} runs it as process 1 of a PID namespace.  C{prefix} are the
+    words of a command that executes the rest of its line, C{program} replaces what is run
+    altogether.  It and all that descends from it is killed when C{test} ends.
     """
 
     def __init__(
@@ -134,6 +153,7 @@ class Daemon:
         config_name: str = "config.yaml",
         directory: Path | None = None,
         program: Sequence[str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.directory = (directory or Path(test.mktemp())).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -148,7 +168,7 @@ class Daemon:
         if config is not None:
             self.write(config)
             args = ("-c", str(self.config_path), *args)
-        argv = [*(program or (sys.executable, *COMMANDS[kind])), *args]
+        argv = [*prefix, *(program or (sys.executable, *COMMANDS[kind])), *args]
         if as_pid1:
             argv = [*_new_pid_namespace(), *argv]
         self._environment = {
@@ -163,10 +183,13 @@ class Daemon:
 
     def write(self, config: str) -> None:
         """Replace the configuration; the daemon takes it at its next reload."""
-        text = config.replace("@WORK@", str(self.directory)).replace("@PORT@", str(self.port))
         waiting = self.config_path.with_name(f".{self.config_path.name}.new")
-        waiting.write_text(text, encoding="utf-8")
+        waiting.write_text(self.filled(config), encoding="utf-8")
         waiting.replace(self.config_path)
+
+    def filled(self, config: str) -> str:
+        """Return C{config} with this daemon's directory and port filled in."""
+        return config.replace("@WORK@", str(self.directory)).replace("@PORT@", str(self.port))
 
     @property
     def pid(self) -> int:
@@ -181,6 +204,17 @@ class Daemon:
     def log(self) -> str:
         """Everything on stderr so far."""
         return "\n".join(self.stderr)
+
+    def ends(self, job: str) -> list[End]:
+        """Return how the runs of C{job} have ended so far, as the log tells."""
+        expression = re.compile(END.format(job=re.escape(job)))
+        found = (expression.search(line) for line in self.stderr)
+        return [End(int(match[1]), match[2]) for match in found if match is not None]
+
+    def wait_for_end_of(self, job: str, timeout: float = 15.0, *, count: int = 1) -> Deferred[End]:
+        """Fire with how the C{count}-th run of C{job} has ended."""
+        line = self.wait_for_log(END.format(job=re.escape(job)), timeout, count=count)
+        return line.addCallback(lambda match: End(int(match[1]), match[2]))
 
     def signal(self, number: int) -> None:
         """Send a signal to the daemon itself."""
@@ -249,6 +283,10 @@ class Daemon:
             except OSError:
                 continue  # It ended, or is another user's.
         return found
+
+    def running(self, *argv: str) -> list[int]:
+        """Return the living processes of this daemon's tree with exactly this command line."""
+        return [pid for pid in self.descendants() if command_line(pid) == list(argv)]
 
     def kill(self) -> Deferred[object]:
         """Kill the whole tree, and fire once the daemon's end has been seen."""

@@ -1,0 +1,50 @@
+"""A job that takes longer than its period, with the real process; docs/runs.md, overlap."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import TestCase
+
+from tests.system.harness import Daemon
+
+OVERLAPPING = """\
+jobs:
+  - name: forbid
+    schedule: "* * * * * * *"
+    command: exec sleep 1.2
+    concurrencyPolicy: Forbid
+  - name: allow
+    schedule: "* * * * * * *"
+    command: exec sleep 1.2
+  - name: replace
+    schedule: "* * * * * * *"
+    concurrencyPolicy: Replace
+    command: |
+      test -e alive && echo two >> both
+      echo $$ > alive
+      trap 'sleep 0.2; rm alive; exit 0' TERM
+      sleep 60 & wait
+      wait
+"""
+
+
+class OverlapTests(TestCase):
+    """A minute and a bit, in seconds."""
+
+    async def test_policies(self) -> None:
+        """
+        Each slot leaves one trace under each policy.
+
+        Forbid runs every other slot and says so of the others, Allow runs all of them, Replace
+        ends the old tree before it starts the new one.
+        """
+        daemon = Daemon(self, OVERLAPPING)
+        await daemon.wait_for_log("Starting job allow", count=7)
+        await daemon.wait_for_log("Job replace spawned", count=7)
+        skipped = [line for line in daemon.stderr if "Job forbid: slot skipped" in line]
+        started = daemon.stderr.count("INFO:cronstable:Starting job forbid")
+        self.assertIn(len(skipped) + started, (6, 7, 8))
+        self.assertLessEqual(abs(len(skipped) - started), 1)
+        self.assertFalse((daemon.directory / "both").exists(), daemon.log)
+        self.assertGreaterEqual(daemon.log.count("Job replace was replaced by a newer instance"), 6)
+        self.assertNotIn("slot skipped", "".join(daemon.stderr).replace("forbid: slot", ""))
+        await daemon.kill()
