@@ -277,7 +277,7 @@ class IncludeTests(ConfigCase):
     def test_cycles(self) -> None:
         """A file that includes itself is told, however long the way."""
         self.assert_refused("include: [c.yaml]\n", "c.yaml:1:11: include[0]: 'c.yaml' includes")
-        self.write("i.yaml", "include: [../%s/c.yaml]\n" % os.path.basename(self.directory))
+        self.write("i.yaml", f"include: [../{os.path.basename(self.directory)}/c.yaml]\n")
         self.assert_refused("include: [i.yaml]\n", "i.yaml:1:11: include[0]: ")
 
     def test_diamonds(self) -> None:
