@@ -18,6 +18,13 @@ from cronstable import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 TWISTD = "import sys; from twisted.scripts.twistd import run; sys.argv[0] = 'twistd'; run()"
+STOPS_ITSELF = """\
+jobs:
+  - name: stop
+    schedule: "* * * * * * *"
+    command: echo stopping; kill -TERM $PPID
+    captureStdout: true
+"""
 
 
 class InstallationTestCase(SynchronousTestCase):
@@ -96,6 +103,10 @@ class InstallationTestCase(SynchronousTestCase):
         self.assertRegex(self.run_python("-c", TWISTD, "--help", prefix=prefix), r"\n +cronstable ")
         usage = self.run_python("-c", TWISTD, "cronstable", "--help", prefix=prefix)
         self.assertIn("--config", usage)
+        (self.work / "stop.yaml").write_text(STOPS_ITSELF)
+        daemon = ("-n", "--pidfile=", "cronstable", "-c", str(self.work / "stop.yaml"))
+        printed = self.run_python("-c", TWISTD, *daemon, prefix=prefix)
+        self.assertIn("[stop stdout] stopping", printed)
 
 
 class WheelTests(InstallationTestCase):
