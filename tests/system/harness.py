@@ -109,8 +109,9 @@ class _Waiter:
 class _Output(ProcessProtocol):
     """Splits the output into lines and tells the daemon object of each event."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(self, daemon: Daemon, drop: bytes) -> None:
         self._daemon = daemon
+        self._drop = drop
         self._rest = {1: b"", 2: b""}
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:  # noqa: N802, N803
@@ -127,8 +128,10 @@ class _Output(ProcessProtocol):
 
     def _add(self, number: int, lines: Sequence[bytes]) -> None:
         target = self._daemon.stdout if number == 1 else self._daemon.stderr
-        target.extend(line.decode("utf-8", "replace") for line in lines)
-        self._daemon._changed()
+        kept = [line for line in lines if not line.startswith(self._drop)]
+        target.extend(line.decode("utf-8", "replace") for line in kept)
+        if kept:
+            self._daemon._changed()
 
 
 class Daemon:
@@ -138,7 +141,8 @@ class Daemon:
     In C{config} C{@WORK@} stands for that directory and C{@PORT@} for C{port}.  C{config} None
     starts it without C{-c}.  C{as_pid1} runs it as process 1 of a PID namespace.  C{prefix} are the
     words of a command that executes the rest of its line, C{program} replaces what is run
-    altogether.  It and all that descends from it is killed when C{test} ends.
+    altogether.  Lines that start with C{drop} are not kept.  It and all that descends from it is
+    killed when C{test} ends.
     """
 
     def __init__(
@@ -154,6 +158,7 @@ class Daemon:
         directory: Path | None = None,
         program: Sequence[str] | None = None,
         prefix: Sequence[str] = (),
+        drop: bytes = b"\n",
     ) -> None:
         self.directory = (directory or Path(test.mktemp())).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -178,7 +183,7 @@ class Daemon:
             MARK: self._mark,
             **(env or {}),
         }
-        self._process = self._spawn(argv)
+        self._process = self._spawn(argv, drop)
         test.addCleanup(self.kill)
 
     def write(self, config: str) -> None:
@@ -304,12 +309,16 @@ class Daemon:
             pass
         return self.wait_for_end()
 
-    def _spawn(self, argv: Sequence[str]) -> Any:
+    def _spawn(self, argv: Sequence[str], drop: bytes) -> Any:
         from twisted.internet import reactor
 
         spawner: Any = reactor
         return spawner.spawnProcess(
-            _Output(self), argv[0], list(argv), env=self._environment, path=str(self.directory)
+            _Output(self, drop),
+            argv[0],
+            list(argv),
+            env=self._environment,
+            path=str(self.directory),
         )
 
     def _line(
