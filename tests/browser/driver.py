@@ -18,11 +18,26 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
 )
-KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Control": "\ue009", "Down": "\ue015", "Up": "\ue013"}
+KEYS = {
+    "Enter": "\ue007",
+    "Escape": "\ue00c",
+    "Control": "\ue009",
+    "Down": "\ue015",
+    "Up": "\ue013",
+    "Shift": "\ue008",
+}
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -45,17 +60,25 @@ class Browser:
     def __init__(self) -> None:
         self._profile = tempfile.mkdtemp(prefix="cronstable-browser-")
         self._driver = subprocess.Popen(
-            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ["chromedriver", "--port=0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         self._base = f"http://127.0.0.1:{self._announced_port()}"
         options = {
             "binary": shutil.which("chromium"),
             "args": [*FLAGS, f"--user-data-dir={self._profile}", "--window-size=1440,900"],
         }
-        wanted = {"capabilities": {"alwaysMatch": {
-            "browserName": "chrome", "goog:chromeOptions": options,
-            "goog:loggingPrefs": {"browser": "ALL"},
-        }}}
+        wanted = {
+            "capabilities": {
+                "alwaysMatch": {
+                    "browserName": "chrome",
+                    "goog:chromeOptions": options,
+                    "goog:loggingPrefs": {"browser": "ALL"},
+                }
+            }
+        }
         self._session = self._call("POST", "/session", wanted)["sessionId"]
 
     def _announced_port(self) -> int:
@@ -68,7 +91,10 @@ class Browser:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            self._base + path, data=data, method=method, headers={"Content-Type": "application/json"}
+            self._base + path,
+            data=data,
+            method=method,
+            headers={"Content-Type": "application/json"},
         )
         try:
             with DIRECT.open(request, timeout=60) as answer:
@@ -98,13 +124,16 @@ class Browser:
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run the body of a function in the page and return what it returns."""
-        return self._of_session("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        return self._of_session(
+            "POST", "/execute/sync", {"script": script, "args": list(arguments)}
+        )
 
     def run_async(self, script: str, *arguments: Any) -> Any:
         """Run an async function body in the page and return what it resolves to."""
         wrapped = (
-            "const done = arguments[arguments.length - 1]; const args = [...arguments].slice(0, -1);"
-            f"(async (...args) => {{ {script} }})(...args).then(done, (e) => done({{failed: String(e)}}));"
+            "const given = [...arguments]; const done = given.pop();"
+            f"(async (...args) => {{ {script} }})(...given)"
+            ".then(done, (e) => done({failed: String(e)}));"
         )
         return self._of_session(
             "POST", "/execute/async", {"script": wrapped, "args": list(arguments)}
@@ -173,8 +202,11 @@ class Browser:
     def size(self, width: int, height: int, phone: bool = False) -> None:
         """Give the page a window of this many CSS pixels."""
         self.devtools(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height,
-            deviceScaleFactor=2 if phone else 1, mobile=phone,
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=2 if phone else 1,
+            mobile=phone,
         )
 
     def media(self, **features: str) -> None:

@@ -16,9 +16,11 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from cronstable.web import dashboard
 from cronstable.web.dashboard import Dashboard
 from tests.browser.fake_data import (
     HOSTILE_LINES,
@@ -31,8 +33,9 @@ from tests.browser.fake_data import (
     many_jobs,
     stats,
 )
-from tests.browser.fake_schedule import preview, pressure, suggest, why
+from tests.browser.fake_schedule import pressure, preview, suggest, why
 
+PAGE = Path(dashboard.__file__).parent / "page"
 JOB_SET = "v1:" + "3f2a91c4" * 8
 
 
@@ -49,8 +52,13 @@ class FakeDaemon:
     """The state behind the answers, and the server; use as a context manager."""
 
     def __init__(
-        self, jobs: int = 0, token: str = "", scopes: tuple[str, ...] = ("approve", "control", "view"),
-        churn: bool = False, port: int = 0, load: Callable[[], Dashboard] = Dashboard.load,
+        self,
+        jobs: int = 0,
+        token: str = "",
+        scopes: tuple[str, ...] = ("approve", "control", "view"),
+        churn: bool = False,
+        port: int = 0,
+        load: Callable[[], Dashboard] = Dashboard.load,
     ) -> None:
         self.began = time.time()
         self.jobs = many_jobs(self.began, jobs) if jobs else few_jobs(self.began)
@@ -65,6 +73,7 @@ class FakeDaemon:
         self.posts: list[tuple[str, Json]] = []
         self.hits: dict[str, int] = {}
         self.down = False
+        self._cut = threading.Event()
         self.stopping = threading.Event()
         daemon = self
 
@@ -85,6 +94,11 @@ class FakeDaemon:
         self.server.shutdown()
         self.server.server_close()
         self._thread.join(5)
+
+    def cut_logs(self) -> None:
+        """Break every log stream that is open now, without an end event."""
+        self._cut.set()
+        self._cut = threading.Event()
 
     def find(self, name: str) -> FakeJob:
         """Return a job or refuse with 404."""
@@ -107,7 +121,8 @@ class FakeDaemon:
                 run |= {"outcome": "failure", "exit_code": 2}
             job["last_run"] = run
             job["history"] = [
-                *job["history"][-19:], {"outcome": run["outcome"], "duration": run["duration"]}
+                *job["history"][-19:],
+                {"outcome": run["outcome"], "duration": run["duration"]},
             ]
             job["running"] = (number + tick) % 11 == 0
         return self._churned
@@ -124,8 +139,16 @@ class FakeDaemon:
         for minus_at, name, start in itertools.islice(newest_first, int(query.get("limit", "500"))):
             gap = self.by_name[name].gap(-minus_at, now)
             result, reason = gap if gap else ("ran", None)
-            found.append({"job": name, "slot": iso(-minus_at), "result": result, "reason": reason,
-                          "started_at": iso(start) if result == "ran" else None, "into": None})
+            found.append(
+                {
+                    "job": name,
+                    "slot": iso(-minus_at),
+                    "result": result,
+                    "reason": reason,
+                    "started_at": iso(start) if result == "ran" else None,
+                    "into": None,
+                }
+            )
         return {"slots": found, "unaccounted": 0}
 
     def act(self, name: str, what: str, body: Json) -> tuple[int, Json]:
@@ -138,7 +161,9 @@ class FakeDaemon:
             if "pool" in job.extra:
                 return 202, {"queued": name, "queueId": "q1", "pool": job.extra["pool"]["name"]}
             if job.running_since is not None:
-                raise Refused(409, f"job {name!r} is still running and its concurrencyPolicy is Forbid")
+                raise Refused(
+                    409, f"job {name!r} is still running and its concurrencyPolicy is Forbid"
+                )
             job.running_since = now
             return 200, {"started": name}
         if what == "cancel":
@@ -149,8 +174,13 @@ class FakeDaemon:
             return 200, {"cancelled": name, "instances": 1}
         if what == "pause":
             until = now + body.get("durationSeconds", 3600)
-            job.paused = {"since": iso(now), "until": iso(until), "note": body.get("note", ""),
-                          "by": body.get("by", "api"), "channel": "api"}
+            job.paused = {
+                "since": iso(now),
+                "until": iso(until),
+                "note": body.get("note", ""),
+                "by": body.get("by", "api"),
+                "channel": "api",
+            }
             return 200, {"paused": job.paused}
         if what == "resume":
             job.paused = None
@@ -159,13 +189,32 @@ class FakeDaemon:
 
     def pools(self) -> list[Json]:
         """Answer /pools."""
-        queued = [entry for job in self.jobs for entry in job.extra.get("pool", {}).get("queued", ())]
+        queued = [
+            entry for job in self.jobs for entry in job.extra.get("pool", {}).get("queued", ())
+        ]
         if not queued:
             return []
-        held = {"id": "q0", "job": "thumbnails", "priority": 5, "slots": 1, "state": "running",
-                "queuedAt": self.began - 90, "expiresAt": self.began + 3000, "digest": "1" * 64}
-        return [{"name": "imaging", "slots": 1, "configuredSlots": 1, "maxQueued": 10, "used": 1,
-                 "queued": len(queued), "entries": [held, *queued]}]
+        held = {
+            "id": "q0",
+            "job": "thumbnails",
+            "priority": 5,
+            "slots": 1,
+            "state": "running",
+            "queuedAt": self.began - 90,
+            "expiresAt": self.began + 3000,
+            "digest": "1" * 64,
+        }
+        return [
+            {
+                "name": "imaging",
+                "slots": 1,
+                "configuredSlots": 1,
+                "maxQueued": 10,
+                "used": 1,
+                "queued": len(queued),
+                "entries": [held, *queued],
+            }
+        ]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -216,7 +265,14 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.fake
         now = time.time()
         steps = [unquote(step) for step in path.split("/")[1:]]
-        if path == "/":
+        if path == "/blank":
+            self._send(
+                200, {"Content-Type": "text/html"}, b"<!doctype html><link rel=icon href=data:,>"
+            )
+        elif path.startswith("/page/") and ".." not in path:
+            text = (PAGE / path.removeprefix("/page/")).read_bytes()
+            self._send(200, {"Content-Type": "text/javascript"}, text)
+        elif path == "/":
             headers, body = fake.load().document("gzip" in self.headers.get("Accept-Encoding", ""))
             self._send(200, headers, body)
         elif path == "/version":
@@ -229,20 +285,38 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(fake.slots(query))
         elif path == "/whoami":
             known = not fake.token or self.headers.get("Authorization") is not None
-            self._json({
-                "authenticated": bool(fake.token) and known,
-                "label": None if not fake.token else "test" if known else "anonymous",
-                "scopes": sorted(fake.scopes) if known else ["view"],
-                "allScopes": known and len(fake.scopes) == 3, "pairLinkBase": "", "sealableSuites": [],
-                "instance": fake.instance, "badges": {"public": False, "dashboard": True},
-            })
+            self._json(
+                {
+                    "authenticated": bool(fake.token) and known,
+                    "label": None if not fake.token else "test" if known else "anonymous",
+                    "scopes": sorted(fake.scopes) if known else ["view"],
+                    "allScopes": known and len(fake.scopes) == 3,
+                    "pairLinkBase": "",
+                    "sealableSuites": [],
+                    "instance": fake.instance,
+                    "badges": {"public": False, "dashboard": True},
+                }
+            )
         elif path == "/node":
-            self._json({"node_name": "node-a", "resources": {
-                "cpu_percent": 12.5, "cpu_count": 2, "mem_percent": 41.0, "mem_used_bytes": 1 << 30,
-                "mem_total_bytes": 1 << 32}, "limits": {"available": False}})
+            self._json(
+                {
+                    "node_name": "node-a",
+                    "resources": {
+                        "cpu_percent": 12.5,
+                        "cpu_count": 2,
+                        "mem_percent": 41.0,
+                        "mem_used_bytes": 1 << 30,
+                        "mem_total_bytes": 1 << 32,
+                    },
+                    "limits": {"available": False},
+                }
+            )
         elif path == "/node/history":
-            points = [[now - 5 * n, 20 + 15 * ((n * 7) % 5), 41 + n % 3] for n in range(300, 0, -1)
-                      if not 120 < n < 150]
+            points = [
+                [now - 5 * n, 20 + 15 * ((n * 7) % 5), 41 + n % 3]
+                for n in range(300, 0, -1)
+                if not 120 < n < 150
+            ]
             self._json({"node_name": "node-a", "enabled": True, "interval": 5.0, "points": points})
         elif path == "/cluster":
             self._json({"enabled": False, "peers": []})
@@ -258,18 +332,40 @@ class _Handler(BaseHTTPRequestHandler):
             names = [job.name for job in fake.jobs]
             if query.get("sort") == "name":
                 names.sort()
-            self._conditional({"jobs": {
-                name: [{key: run[key] for key in keys} for run in fake.by_name[name].runs(now, limit)]
-                for name in names[: int(query.get("jobs", str(len(names))))]
-            }})
+            self._conditional(
+                {
+                    "jobs": {
+                        name: [
+                            {key: run[key] for key in keys}
+                            for run in fake.by_name[name].runs(now, limit)
+                        ]
+                        for name in names[: int(query.get("jobs", str(len(names))))]
+                    }
+                }
+            )
         elif path == "/schedule/preview":
-            self._json(preview(query.get("expr", ""), query.get("tz", "UTC"), int(query.get("limit", "12"))))
+            self._json(
+                preview(
+                    query.get("expr", ""), query.get("tz", "UTC"), int(query.get("limit", "12"))
+                )
+            )
         elif path == "/schedule/pressure":
             self._json(pressure(fake.jobs, query.get("tz", "UTC"), now))
         elif path == "/schedule/duplicates":
-            self._json({"jobs": len(fake.jobs), "groups": [
-                {"expression": "*/30 * * * *", "description": "Every 30 minutes", "timezone": "UTC",
-                 "count": 2, "jobs": ["mail-digest", "watch-inbox"]}]})
+            self._json(
+                {
+                    "jobs": len(fake.jobs),
+                    "groups": [
+                        {
+                            "expression": "*/30 * * * *",
+                            "description": "Every 30 minutes",
+                            "timezone": "UTC",
+                            "count": 2,
+                            "jobs": ["mail-digest", "watch-inbox"],
+                        }
+                    ],
+                }
+            )
         elif path == "/schedule/suggest":
             self._json(suggest(query.get("period", "hourly"), query.get("tz", "UTC"), now))
         elif path == "/schedule/why":
@@ -286,19 +382,52 @@ class _Handler(BaseHTTPRequestHandler):
             runs = job.runs(now, min(50, int(query.get("limit", "50"))))
             self._json({"name": job.name, "runs": runs, "stats": stats(job.runs(now))})
         elif what == "trends":
-            self._json({"name": job.name, "source": "durable", "generated_at": iso(now), "windows": {
-                window: stats(job.runs(now)[-count:])
-                for window, count in (("1h", 4), ("24h", 20), ("7d", 40), ("30d", 50), ("all", 50))
-            }})
+            self._json(
+                {
+                    "name": job.name,
+                    "source": "durable",
+                    "generated_at": iso(now),
+                    "windows": {
+                        window: stats(job.runs(now)[-count:])
+                        for window, count in (
+                            ("1h", 4),
+                            ("24h", 20),
+                            ("7d", 40),
+                            ("30d", 50),
+                            ("all", 50),
+                        )
+                    },
+                }
+            )
         elif what == "resources":
             live = []
             monitored = "running_resources" in job.extra
             if monitored and job.running_since is not None:
-                series = [[job.running_since + n, 40 + (n * 13) % 50, (120 + n) << 20] for n in range(90)]
-                live.append({"started_at": iso(job.running_since), "pid": 4711, "series": series,
-                             "current": {"cpu_seconds": 41.2, "cpu_percent": 63.5, "rss_bytes": 184_549_376}})
-            self._json({"name": job.name, "monitored": monitored, "interval": 1.0, "limits": None,
-                        "live": live, "runs": []})
+                series = [
+                    [job.running_since + n, 40 + (n * 13) % 50, (120 + n) << 20] for n in range(90)
+                ]
+                live.append(
+                    {
+                        "started_at": iso(job.running_since),
+                        "pid": 4711,
+                        "series": series,
+                        "current": {
+                            "cpu_seconds": 41.2,
+                            "cpu_percent": 63.5,
+                            "rss_bytes": 184_549_376,
+                        },
+                    }
+                )
+            self._json(
+                {
+                    "name": job.name,
+                    "monitored": monitored,
+                    "interval": 1.0,
+                    "limits": None,
+                    "live": live,
+                    "runs": [],
+                }
+            )
         elif what == "logs":
             self._logs(job)
         else:
@@ -327,11 +456,16 @@ class _Handler(BaseHTTPRequestHandler):
             if not runs:
                 return self._event("end", {"reason": "no-output"})
             for number, text in enumerate(_lines(job)):
-                self._event("line", {"stream": "stderr" if number % 7 == 5 else "stdout", "line": text})
+                self._event(
+                    "line", {"stream": "stderr" if number % 7 == 5 else "stdout", "line": text}
+                )
             return self._event("end", {"started_at": runs[-1]["started_at"]})
         number = 0
+        cut = self.fake._cut
         while not self.fake.stopping.is_set() and job.running_since == start:
-            text = f"{number:04d} \x1b[32mok\x1b[0m order {90000 + number} imported in {3 + number % 9} ms"
+            if cut.is_set():
+                return
+            text = f"{number:04d} \x1b[32mok\x1b[0m order {90000 + number} in {3 + number % 9} ms"
             self._event("line", {"stream": "stderr" if number % 9 == 7 else "stdout", "line": text})
             number += 1
             if number > 40:

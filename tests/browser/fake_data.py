@@ -175,75 +175,252 @@ def stats(runs: list[Json]) -> Json:
 def few_jobs(now: float) -> list[FakeJob]:
     """Return a small fleet in which every state and every hostile text occurs once."""
     minute = now - now % 60
-    late = [{"check": "maxTimeSinceSuccess", "since": iso(now - 5400), "observed_seconds": 9000.0,
-             "threshold_seconds": 3600}]
+    late = [
+        {
+            "check": "maxTimeSinceSuccess",
+            "since": iso(now - 5400),
+            "observed_seconds": 9000.0,
+            "threshold_seconds": 3600,
+        }
+    ]
     never = {"code": "never-fires", "level": "warning", "message": "this day never comes"}
-    waiting = {"id": "q1", "job": "thumbnails", "priority": 5, "slots": 1, "queuedAt": now - 40,
-               "expiresAt": now + 3000, "state": "queued", "position": 2,
-               "waitingReason": "Needs 1 slot; 0 available", "digest": "0" * 64}
+    waiting = {
+        "id": "q1",
+        "job": "thumbnails",
+        "priority": 5,
+        "slots": 1,
+        "queuedAt": now - 40,
+        "expiresAt": now + 3000,
+        "state": "queued",
+        "position": 2,
+        "waitingReason": "Needs 1 slot; 0 available",
+        "digest": "0" * 64,
+    }
     return [
-        FakeJob("backup", "30 2 * * *", 86400, 9000, "/usr/local/bin/backup --all /srv/data",
-                duration=840, timezone="Europe/Berlin"),
-        FakeJob("sync", "*/5 * * * *", 300, 0, "rsync -a --delete /srv/data/ node-b:/srv/data/",
-                duration=9, fails=0.15, last="failure", exit_code=1,
-                reason="command exited with code 1"),
-        FakeJob("mail-digest", "*/30 * * * *", 1800, 0, "digest --send", duration=4, last="failure",
-                exit_code=1, reason="command exited with code 1"),
-        FakeJob("import-orders", "*/10 * * * *", 600, 0, "import-orders --from sftp", duration=120,
-                running_since=now - now % 600 + 0.004,
-                extra={"running_resources": {"cpu_percent": 63.5, "cpu_seconds": 41.2,
-                                             "rss_bytes": 184_549_376, "instances": 1}}),
-        FakeJob("rotate-logs", "15 * * * *", 3600, 900, "logrotate /etc/logrotate.conf", duration=1.4),
-        FakeJob("report-weekly", "0 9 * * mon-fri", 86400, 32400, "make-report --week", duration=65,
-                timezone="America/New_York"),
-        FakeJob("heartbeat", "*/15 * * * * * *", 15, 0, "curl -fsS http://127.0.0.1:9000/ping",
-                duration=0.08),
-        FakeJob("cleanup-tmp", "*/20 * * * *", 1200, 0, "find /tmp -mtime +7 -delete", duration=6,
-                gaps=((0, 5000, "skipped", "paused"),),
-                paused={"since": iso(now - 5000), "until": iso(now + 2400), "channel": "api",
-                        "note": "disk is being replaced", "by": "ops"}),
-        FakeJob("thumbnails", "*/15 * * * *", 900, 60, "make-thumbnails", duration=35,
-                extra={"pool": {"name": "imaging", "slots": 1, "priority": 5, "queued": [waiting]}}),
-        FakeJob("watch-inbox", "*/30 * * * *", 1800, 600, "check-inbox", duration=3,
-                gaps=((0, 9000, "missed", "overlap"),),
-                extra={"sla": {"state": "late", "breaches": late,
-                               "thresholds": {"maxTimeSinceSuccessSeconds": 3600}}}),
-        FakeJob("reindex", "0 */2 * * *", 7200, 0, "reindex --full", duration=300,
-                last="cancelled", exit_code=-15, reason="cancelled by ops"),
-        FakeJob("crash-probe", "0 */6 * * *", 21600, 0, "probe --deep", duration=20, last="unknown",
-                reason="the daemon ended while it ran"),
-        FakeJob("retry-me", "0 */3 * * *", 10800, 1800, "flaky --once", duration=12, last="failure",
-                exit_code=-100, reason="still running after 10 s (executionTimeout)",
-                extra={"retry": {"attempt": 2, "maxAttempts": 5, "delaySeconds": 120.0,
-                                 "nextRetryAt": iso(now + 75)}}),
+        FakeJob(
+            "backup",
+            "30 2 * * *",
+            86400,
+            9000,
+            "/usr/local/bin/backup --all /srv/data",
+            duration=840,
+            timezone="Europe/Berlin",
+        ),
+        FakeJob(
+            "sync",
+            "*/5 * * * *",
+            300,
+            0,
+            "rsync -a --delete /srv/data/ node-b:/srv/data/",
+            duration=9,
+            fails=0.15,
+            last="failure",
+            exit_code=1,
+            reason="command exited with code 1",
+        ),
+        FakeJob(
+            "mail-digest",
+            "*/30 * * * *",
+            1800,
+            0,
+            "digest --send",
+            duration=4,
+            last="failure",
+            exit_code=1,
+            reason="command exited with code 1",
+        ),
+        FakeJob(
+            "import-orders",
+            "*/10 * * * *",
+            600,
+            0,
+            "import-orders --from sftp",
+            duration=120,
+            running_since=now - now % 600 + 0.004,
+            extra={
+                "running_resources": {
+                    "cpu_percent": 63.5,
+                    "cpu_seconds": 41.2,
+                    "rss_bytes": 184_549_376,
+                    "instances": 1,
+                }
+            },
+        ),
+        FakeJob(
+            "rotate-logs", "15 * * * *", 3600, 900, "logrotate /etc/logrotate.conf", duration=1.4
+        ),
+        FakeJob(
+            "report-weekly",
+            "0 9 * * mon-fri",
+            86400,
+            32400,
+            "make-report --week",
+            duration=65,
+            timezone="America/New_York",
+        ),
+        FakeJob(
+            "heartbeat",
+            "*/15 * * * * * *",
+            15,
+            0,
+            "curl -fsS http://127.0.0.1:9000/ping",
+            duration=0.08,
+        ),
+        FakeJob(
+            "cleanup-tmp",
+            "*/20 * * * *",
+            1200,
+            0,
+            "find /tmp -mtime +7 -delete",
+            duration=6,
+            gaps=((0, 5000, "skipped", "paused"),),
+            paused={
+                "since": iso(now - 5000),
+                "until": iso(now + 2400),
+                "channel": "api",
+                "note": "disk is being replaced",
+                "by": "ops",
+            },
+        ),
+        FakeJob(
+            "thumbnails",
+            "*/15 * * * *",
+            900,
+            60,
+            "make-thumbnails",
+            duration=35,
+            extra={"pool": {"name": "imaging", "slots": 1, "priority": 5, "queued": [waiting]}},
+        ),
+        FakeJob(
+            "watch-inbox",
+            "*/30 * * * *",
+            1800,
+            600,
+            "check-inbox",
+            duration=3,
+            gaps=((0, 9000, "missed", "overlap"),),
+            extra={
+                "sla": {
+                    "state": "late",
+                    "breaches": late,
+                    "thresholds": {"maxTimeSinceSuccessSeconds": 3600},
+                }
+            },
+        ),
+        FakeJob(
+            "reindex",
+            "0 */2 * * *",
+            7200,
+            0,
+            "reindex --full",
+            duration=300,
+            last="cancelled",
+            exit_code=-15,
+            reason="cancelled by ops",
+        ),
+        FakeJob(
+            "crash-probe",
+            "0 */6 * * *",
+            21600,
+            0,
+            "probe --deep",
+            duration=20,
+            last="unknown",
+            reason="the daemon ended while it ran",
+        ),
+        FakeJob(
+            "retry-me",
+            "0 */3 * * *",
+            10800,
+            1800,
+            "flaky --once",
+            duration=12,
+            last="failure",
+            exit_code=-100,
+            reason="still running after 10 s (executionTimeout)",
+            extra={
+                "retry": {
+                    "attempt": 2,
+                    "maxAttempts": 5,
+                    "delaySeconds": 120.0,
+                    "nextRetryAt": iso(now + 75),
+                }
+            },
+        ),
         FakeJob("ledger-close", "0 0 L * *", 2_592_000, minute, "close-ledger", never_ran=True),
-        FakeJob("leap-job", "0 0 30 2 *", 0, 0, "true", never_ran=True,
-                extra={"never_fires": True, "schedule_findings": [never]}),
-        FakeJob("legacy-export", "0 5 * * *", 86400, 18000, "export --legacy", enabled=False,
-                never_ran=True),
-        FakeJob(HOSTILE_NAME, "0 4 * * *", 86400, 14400,
-                "echo '</script><script>alert(1)</script>' \u202e evil", duration=1),
-        FakeJob("counter", "0 0 1 1 *", 0, 0, "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.2; done",
-                never_ran=True),
+        FakeJob(
+            "leap-job",
+            "0 0 30 2 *",
+            0,
+            0,
+            "true",
+            never_ran=True,
+            extra={"never_fires": True, "schedule_findings": [never]},
+        ),
+        FakeJob(
+            "legacy-export",
+            "0 5 * * *",
+            86400,
+            18000,
+            "export --legacy",
+            enabled=False,
+            never_ran=True,
+        ),
+        FakeJob(
+            HOSTILE_NAME,
+            "0 4 * * *",
+            86400,
+            14400,
+            "echo '</script><script>alert(1)</script>' \u202e evil",
+            duration=1,
+        ),
+        FakeJob(
+            "counter",
+            "0 0 1 1 *",
+            0,
+            0,
+            "i=0; while :; do echo line $i; i=$((i+1)); sleep 0.2; done",
+            never_ran=True,
+        ),
         FakeJob("name with space/slash", "45 3 * * *", 86400, 13500, "echo odd", duration=0.5),
-        FakeJob("\u65e5\u672c \u8a9e \U0001f680", "H H * * *", 86400, 40000, "echo hello", duration=1,
-                extra={"schedule_resolved": "6 11 * * *"}),
+        FakeJob(
+            "\u65e5\u672c \u8a9e \U0001f680",
+            "H H * * *",
+            86400,
+            40000,
+            "echo hello",
+            duration=1,
+            extra={"schedule_resolved": "6 11 * * *"},
+        ),
     ]
 
 
 def many_jobs(now: float, count: int) -> list[FakeJob]:
     """Return a large fleet with a few failures in it."""
-    shapes = (("*/5 * * * *", 300), ("*/15 * * * *", 900), ("0 * * * *", 3600),
-              ("30 */6 * * *", 21600), ("0 3 * * *", 86400), ("* * * * *", 60))
+    shapes = (
+        ("*/5 * * * *", 300),
+        ("*/15 * * * *", 900),
+        ("0 * * * *", 3600),
+        ("30 */6 * * *", 21600),
+        ("0 3 * * *", 86400),
+        ("* * * * *", 60),
+    )
     found = []
     for number in range(count):
         schedule, every = shapes[number % len(shapes)]
         bad = number % 97 == 13
         found.append(
-            FakeJob(f"tenant-{number:04d}-{('sync', 'bill', 'mail', 'scan')[number % 4]}", schedule,
-                    every, 0, f"/opt/jobs/run --tenant {number} --mode batch",
-                    duration=0.5 + number % 40, fails=0.1 if bad else 0.01,
-                    last="failure" if bad else "success", exit_code=2 if bad else 0,
-                    reason="command exited with code 2" if bad else None)
+            FakeJob(
+                f"tenant-{number:04d}-{('sync', 'bill', 'mail', 'scan')[number % 4]}",
+                schedule,
+                every,
+                0,
+                f"/opt/jobs/run --tenant {number} --mode batch",
+                duration=0.5 + number % 40,
+                fails=0.1 if bad else 0.01,
+                last="failure" if bad else "success",
+                exit_code=2 if bad else 0,
+                reason="command exited with code 2" if bad else None,
+            )
         )
     return found

@@ -53,7 +53,7 @@ function start() {
     conn: { ok: false, at: 0, failures: 0, denied: false, reason: "" },
     whoami: null, node: null, cluster: null, pools: null, version: "", jobSet: "", announcement: "",
   });
-  const api = createApi(() => { if (overlays.id !== "token") app.open("token"); }, (instance) => {
+  const api = createApi(() => { if (overlays.id !== "token") app.open("token", { asked: true }); }, (instance) => {
     if (store.state.instance && store.state.instance !== instance) slots.restart();
     store.set("instance", instance);
   });
@@ -93,7 +93,6 @@ function start() {
 function behaviour(app) {
   const { store, prefs, overlays } = app;
   return {
-    get drawerOpen() { return Boolean(app.drawer?.name); },
     markUsable() {
       app.usable = true;
       performance.mark("usable");

@@ -125,7 +125,7 @@ export function createSlotBook(api, onChange) {
     const floor = Math.max(from, now - 8 * 86400_000);
     found.wantedAt = now;
     const needsSlots = supported !== false && Math.min(found.slotsFrom, small ? coveredFrom : Infinity) > floor + 1000 && now - found.askedAt > 10_000;
-    const needsRuns = !found.askedRuns;
+    const needsRuns = !found.askedRuns && (!found.askedAt || now - found.askedAt > 10_000);
     if ((!needsSlots && !needsRuns) || wanted.some((entry) => entry.name === name)) return;
     wanted.push({ name, floor, needsSlots, needsRuns, now });
     pump();
@@ -154,8 +154,8 @@ export function createSlotBook(api, onChange) {
     const found = book(name);
     found.askedAt = now;
     if (needsRuns) {
-      found.askedRuns = true;
       const answer = await api.get(`/jobs/${segment(name)}/runs?limit=50`);
+      found.askedRuns = true;
       for (const run of answer.runs) noteRun(found, run);
     }
     if (needsSlots && supported !== false) {

@@ -45,7 +45,7 @@ export function createKeys(app) {
     }
     if (event.key === "Escape" && !app.overlays.isOpen) {
       if (typing) event.target.blur();
-      else if (app.drawerOpen) app.closeJob();
+      else if (app.drawer.name) app.closeJob();
       else if (store.state.filter.text || store.state.filter.group !== "all") app.setFilter({ text: "", group: "all" });
       return;
     }

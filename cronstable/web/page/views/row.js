@@ -1,7 +1,7 @@
 // One row of the job table. It keeps its elements and touches only what changed.
 
-import { arrange, h, icon, iconButton, s, setAttr, setClass, setText, show } from "../core/dom.js";
-import { absolute, ago, bytes, clockTime, percent, parseInstant, span, took, until, zoneLabel } from "../core/time.js";
+import { h, icon, iconButton, s, setAttr, setClass, setText, show } from "../core/dom.js";
+import { absolute, ago, bytes, clockTime, percent, parseInstant, span, took, until } from "../core/time.js";
 import { exitWords, successRate } from "../model/job.js";
 import { scheduleWords } from "../model/words.js";
 import { trend } from "./trend.js";

@@ -142,7 +142,7 @@ export function createTable(root, app) {
     for (const [group, { chip, number }] of chips) {
       setText(number, counts[group].toLocaleString("en-GB"));
       setAttr(chip, "aria-pressed", String(filter.group === group));
-      show(chip, group === "all" || counts[group] > 0 || filter.group === group);
+      show(chip, (jobs && group === "all") || counts[group] > 0 || filter.group === group);
     }
     show(runFailing, counts.failing > 1 && app.actions.may("control"));
     show(worst, filter.sort !== "attention");
@@ -152,7 +152,7 @@ export function createTable(root, app) {
     }
     const total = jobs?.length ?? 0;
     const listed = state.order?.length ?? 0;
-    setText(foot, listed === total ? plural(total, "job") : `${listed.toLocaleString("en-GB")} of ${plural(total, "job")}`);
+    setText(foot, !jobs ? "" : listed === total ? plural(total, "job") : `${listed.toLocaleString("en-GB")} of ${plural(total, "job")}`);
   }
 
   function reveal(name) {
@@ -169,6 +169,7 @@ export function createTable(root, app) {
 
   addEventListener("scroll", () => { if ((store.state.order?.length ?? 0) > WHOLE) render(); }, { passive: true });
   addEventListener("resize", () => { rowHeight = 0; render(); });
+  bar(store.state);
   store.on(["order", "notes", "whoami", "cluster"], (state) => { render(); bar(state); });
   store.on(["selected"], (state) => { render(); if (state.reveal) reveal(state.selected); });
   store.on(["prefs"], () => { rowHeight = 0; render(); bar(store.state); });

@@ -2,14 +2,14 @@
 
 import { h } from "../core/dom.js";
 
-export function openToken(app, overlays) {
-  const { api, store } = app;
+export function openToken(app, overlays, { asked = app.store.state.conn.denied } = {}) {
+  const { api } = app;
   const field = h("input", { type: "password", name: "token", autocomplete: "current-password", "aria-label": "Token", placeholder: "Token", spellcheck: "false", required: true });
   const problem = h("p", { class: "is-failed", role: "alert", hidden: true });
   const forget = h("button", { type: "button", class: "button", text: "Forget it", hidden: !api.hasToken, on: { click: () => {
     api.setToken("");
-    app.poller.reset();
     dialog.close();
+    app.poller.reset();
   } } });
   const send = h("button", { type: "submit", class: "button primary", text: "Continue" });
   const form = h("form", { class: "token-form", on: { submit: async (event) => {
@@ -25,10 +25,10 @@ export function openToken(app, overlays) {
       field.select();
       return;
     }
-    app.poller.reset();
     dialog.close();
+    app.poller.reset();
   } } },
-  h("p", { class: "soft", text: store.state.conn.denied ? "This daemon asks for a token." : "A token decides what this page may do." }),
+  h("p", { class: "soft", text: asked ? "This daemon asks for a token." : "A token decides what this page may do." }),
   field, problem,
   h("p", { class: "faint", text: "It stays in this browser tab until the tab is closed." }),
   h("div", { class: "row" }, send, forget));

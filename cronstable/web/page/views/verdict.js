@@ -50,7 +50,8 @@ export function createVerdict(root, app) {
     const now = app.now();
     if (!state.jobs) {
       const { failures, denied } = state.conn;
-      setSentence([denied ? "This daemon asks for a token." : failures > 1 ? "The daemon does not answer." : "Asking the daemon…"], "wait");
+      const text = denied ? "This daemon asks for a token." : failures > 1 ? "The daemon does not answer." : "Asking the daemon…";
+      setSentence([text], text);
       arrange(detail, []);
       arrange(actions, denied ? [tokenLink] : []);
       return;
@@ -118,7 +119,7 @@ function link(text, onClick) {
 
 function brief(job, now) {
   const exit = exitWords(job.raw.last_run) || "failed";
-  return `${exit}, ${ago(job.lastAt, now)}`.replace(/(\d|\bh) /g, "$1\u00a0").replace(" ago", "\u00a0ago");
+  return [exit, ago(job.lastAt, now)].map((part) => part.replaceAll(" ", "\u00a0")).join(", ");
 }
 
 function allFine({ total, disabled, paused, pending, cancelled }) {
