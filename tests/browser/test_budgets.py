@@ -122,11 +122,14 @@ class ThousandJobsTests(BrowserTestCase):
         self.browser.devtools("Performance.enable")
         self.browser.devtools("HeapProfiler.enable")
 
+        def poll() -> None:
+            before = self.fake.hits["/jobs"]
+            self.browser.press("g")
+            self.browser.wait_for("another poll", lambda: self.fake.hits["/jobs"] > before)
+
         def update(times: int) -> tuple[float, float]:
             for _ in range(times):
-                before = self.fake.hits["/jobs"]
-                self.browser.press("g")
-                self.browser.wait_for("another poll", lambda b=before: self.fake.hits["/jobs"] > b)
+                poll()
             self.browser.devtools("HeapProfiler.collectGarbage")
             found = {
                 one["name"]: one["value"]
@@ -162,7 +165,8 @@ class PhoneTests(BrowserTestCase):
         )
         self.assertEqual(
             self.browser.run(
-                "return document.querySelector('[aria-label^=Span] [aria-pressed=true]').textContent"
+                "const s = document.querySelector('[aria-label^=Span] [aria-pressed=true]');"
+                "return s.textContent"
             ),
             "1 h",
         )

@@ -82,12 +82,9 @@ class PageTests(BrowserTestCase):
         names = self.names()
         self.browser.press("j", "j", "k", "j")
         self.browser.wait(
-            "a selection", "return document.querySelector('tr.job[aria-selected=true]')"
-        )
-        self.assertEqual(
-            self.browser.run(
-                "return document.querySelector('tr.job[aria-selected=true]').dataset.job"
-            ),
+            "the second row selected",
+            "const r = document.querySelector('tr.job[aria-selected=true]');"
+            "return r && r.dataset.job === arguments[0]",
             names[1],
         )
         self.browser.press("Enter")
