@@ -117,8 +117,8 @@ class ValueTests(ConfigCase):
             ("{minute: 0, year: 2030}", "0 * * * * 2030"),
             ("{second: 30}", "30 * * * * * *"),
             (
-                "{second: 1, minute: 2, hour: 3, dayOfMonth: 4, month: 5, dayOfWeek: 6, year: 2030}",
-                "1 2 3 4 5 6 2030",
+                "{year: 2030, dayOfWeek: 6, month: 5, dayOfMonth: 4, hour: 3, second: 1}",
+                "1 * 3 4 5 6 2030",
             ),
         ):
             found = self.config(f"jobs: [{{name: a, command: x, schedule: {written}}}]").jobs["a"]
