@@ -17,6 +17,7 @@ import signal as signals
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -67,6 +68,11 @@ def faketime(when: str) -> dict[str, str]:
     if not found:
         raise SkipTest("libfaketime is not installed")
     return {"LD_PRELOAD": found[0], "FAKETIME": when, "NO_FAKE_STAT": "1", "TZ": "UTC"}
+
+
+def faketime_in_minute(second: float) -> dict[str, str]:
+    """Return the environment under which processes live at C{second} of the minute from now."""
+    return faketime(f"{second - time.time() % 60:+.3f}s")
 
 
 @attrs.frozen
@@ -292,6 +298,10 @@ class Daemon:
     def running(self, *argv: str) -> list[int]:
         """Return the living processes of this daemon's tree with exactly this command line."""
         return [pid for pid in self.descendants() if command_line(pid) == list(argv)]
+
+    def is_daemon(self, pid: int) -> bool:
+        """Return whether C{pid} runs cronstable's own program."""
+        return command_line(pid)[:3] == [sys.executable, *COMMANDS["cronstable"]]
 
     def kill(self) -> Deferred[object]:
         """Kill the whole tree, and fire once the daemon's end has been seen."""

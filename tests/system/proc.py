@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 from twisted.internet import task
+from twisted.internet.defer import Deferred, DeferredList
 
 T = TypeVar("T")
 
@@ -25,6 +26,14 @@ async def until(what: str, look: Callable[[], T | None], timeout: float = 15.0) 
         if clock.seconds() >= end:
             raise AssertionError(f"waited {timeout} s for {what}")
         await task.deferLater(clock, 0.02)
+
+
+async def together(*work: Coroutine[Any, Any, object]) -> None:
+    """Do it all at once; when all of it is over, fail as the first that failed."""
+    ends = await DeferredList(list(map(Deferred.fromCoroutine, work)), consumeErrors=True)
+    for succeeded, failure in ends:
+        if not succeeded:
+            failure.raiseException()
 
 
 async def written(path: Path, timeout: float = 15.0) -> str:

@@ -26,6 +26,14 @@ JOB = """\
     captureStderr: false
     environment:
 """
+RETRY = """\
+    onFailure:
+      retry:
+        maximumRetries: 1
+        initialDelay: 0.1
+        maximumDelay: 1
+        backoffMultiplier: 2
+"""
 VARIABLE = "      - key: {key}\n        value: {value}\n"
 
 
@@ -59,8 +67,7 @@ class LargeEnvironmentTests(TestCase):
             + job(
                 "again",
                 {"K": "x" * (LONGEST + 1)},
-                "    onFailure:\n      retry:\n        maximumRetries: 1\n"
-                "        initialDelay: 0.1\n        maximumDelay: 1\n        backoffMultiplier: 2\n",
+                RETRY,
             )
         )
         daemon = Daemon(self, config, directory=directory)
