@@ -1,0 +1,118 @@
+"""Where the log goes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from cronstable.logs import LoggingSection, MirroredHandler, mirror_the_log
+
+
+class FakeMirror:
+    """Takes lines until it is full."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, bytes]] = []
+        self.full = False
+        self.resume: list[object] = []
+
+    def write(self, target: int, block: bytes) -> bool:
+        self.written.append((target, block))
+        return not self.full
+
+    def when_room(self, resume: object) -> None:
+        self.resume.append(resume)
+
+
+class MirroredHandlerTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.mirror = FakeMirror()
+        self.handler = MirroredHandler(self.mirror)  # type: ignore[arg-type]
+        self.log = logging.Logger("test")
+        self.log.addHandler(self.handler)
+
+    def test_writes_lines(self) -> None:
+        """Each record is a line for stderr."""
+        self.log.warning("a %s", "b")
+        self.assertEqual(self.mirror.written, [(2, b"a b\n")])
+
+    def test_full(self) -> None:
+        """Lines that find no room are dropped and counted, and the count is logged."""
+        self.mirror.full = True
+        for number in range(5):
+            self.log.warning("line %d", number)
+        self.assertEqual(len(self.mirror.written), 1)
+        self.mirror.full = False
+        with self.assertLogs("cronstable.config", "WARNING") as logged:
+            self.mirror.resume[0]()  # type: ignore[operator]
+        self.assertIn("4 lines", logged.output[0])
+        self.log.warning("again")
+        self.assertEqual(self.mirror.written[-1], (2, b"again\n"))
+
+    def test_text_that_cannot_be_encoded(self) -> None:
+        """A lone surrogate in a line costs nothing but its shape."""
+        self.log.warning("\udce9")
+        self.assertEqual(self.mirror.written, [(2, b"\\udce9\n")])
+
+
+class RootLoggerCase(SynchronousTestCase):
+    def setUp(self) -> None:
+        root = logging.getLogger()
+        before, level = list(root.handlers), root.level
+
+        def restore() -> None:
+            root.handlers[:] = before
+            root.setLevel(level)
+
+        self.addCleanup(restore)
+        root.handlers[:] = []
+        self.root = root
+
+
+class MirrorTheLogTests(RootLoggerCase):
+    def test_there_and_back(self) -> None:
+        """The handler of stderr gives way to the mirror and comes back."""
+        handler = logging.StreamHandler(sys.stderr)
+        other = logging.StreamHandler(io.StringIO())
+        self.root.handlers[:] = [handler, other]
+        end = mirror_the_log(FakeMirror())  # type: ignore[arg-type]
+        self.assertNotIn(handler, self.root.handlers)
+        self.assertIn(other, self.root.handlers)
+        end()
+        self.assertCountEqual(self.root.handlers, [handler, other])
+
+
+class LoggingSectionTests(RootLoggerCase):
+    def test_applied_once(self) -> None:
+        """A section is applied when it has changed, and only then."""
+        section = {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "handlers": {"a": {"class": "logging.NullHandler"}},
+            "root": {"level": "ERROR", "handlers": ["a"]},
+        }
+        logging_section = LoggingSection()
+        logging_section.apply(section)
+        self.assertEqual(self.root.level, logging.ERROR)
+        self.root.setLevel(logging.DEBUG)
+        logging_section.apply(dict(section))
+        self.assertEqual(self.root.level, logging.DEBUG)
+
+    def test_broken(self) -> None:
+        """A broken section is an error, the old logging stays, and it is tried again."""
+        kept = logging.StreamHandler(io.StringIO())
+        self.root.handlers[:] = [kept]
+        broken = {
+            "version": 1,
+            "handlers": {"x": {"class": "nope.Nope"}},
+            "root": {"handlers": ["x"]},
+        }
+        logging_section = LoggingSection()
+        for _ in range(2):
+            with self.assertLogs("cronstable.config", "ERROR") as logged:
+                logging_section.apply(broken)
+            self.assertIn("dictionary schema", logged.output[0])
+        self.assertEqual(self.root.handlers, [kept])
