@@ -117,9 +117,10 @@ export function createApi(onUnauthorized, onInstance) {
     },
 
     // Read an event stream and hand over each event; returns when it ends or is aborted.
-    async stream(path, onEvent, signal) {
+    async stream(path, onEvent, signal, onOpen) {
       const response = await send(path, { headers: { Accept: "text/event-stream" }, signal });
       if (!response.ok) await fail(response);
+      onOpen();
       const parser = createEventParser(onEvent);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {

@@ -35,10 +35,9 @@ export function createPoller(api, store, slots, prefs) {
   async function identify() {
     const instance = state.instance;
     if (identified === instance && state.version) return;
-    const [version, jobSet] = await Promise.all([api.getText("/version"), api.get("/job-set-id")]);
+    const version = await api.getText("/version");
     identified = instance;
     store.set("version", version.trim());
-    store.set("jobSet", jobSet.job_set_id);
   }
 
   async function jobs() {
@@ -60,6 +59,7 @@ export function createPoller(api, store, slots, prefs) {
     const due = Date.now() - askedQuiet >= QUIET_EVERY;
     const work = [];
     if (due || state.cluster?.enabled) work.push(api.get("/cluster").then((answer) => store.set("cluster", answer)));
+    if (due) work.push(api.get("/job-set-id").then((answer) => store.set("jobSet", answer.job_set_id)));
     if (due || state.pools?.length) work.push(optional("/pools").then((answer) => store.set("pools", answer ?? [])));
     if (due) askedQuiet = Date.now();
     await Promise.all(work);

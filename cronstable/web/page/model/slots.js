@@ -45,7 +45,9 @@ export function createSlotBook(api, onChange) {
       else open.delete(`${at} ${entry.job}`);
       if (old && old.result === entry.result && old.startedAt === startedAt && old.reason === entry.reason) continue;
       if (!old) total += 1;
-      found.slots.set(at, { at, result: entry.result, reason: entry.reason, startedAt, into: parseInstant(entry.into) });
+      // A long gap comes as one entry: so many slots up to an instant.
+      const until = parseInstant(entry.until) ?? at;
+      found.slots.set(at, { at, until, count: entry.count ?? 1, result: entry.result, reason: entry.reason, startedAt });
       found.revision += 1;
       if (found.slots.size > KEEP_SLOTS) total -= prune(found.slots);
     }
@@ -194,7 +196,7 @@ export function marks(found, job, from, to, now) {
     const reach = slot.startedAt ?? slot.at;
     if (reach > to || Math.max(reach, slot.at) < from - 7 * 86400_000) continue;
     if (slot.result !== "ran") {
-      if (slot.at >= from && slot.at <= to) list.push({ at: slot.at, end: slot.at, kind: slot.result, slot });
+      if (slot.until >= from && slot.at <= to) list.push({ at: slot.at, end: slot.until, kind: slot.result, slot });
       continue;
     }
     const key = slot.startedAt ?? slot.at;

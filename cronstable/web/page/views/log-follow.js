@@ -29,7 +29,7 @@ export function followLog(app, name, pane, { source = null, separators = true } 
       if (!outcome.lines) arrived(run);
       outcome.lines += 1;
       pane.add(said.stream, said.line, { at: live ? app.now() : null, source, run });
-    }, stop.signal).catch((error) => {
+    }, stop.signal, () => pane.say("live")).catch((error) => {
       if (error instanceof ApiError || stop.signal.aborted) throw error;
     });
     return outcome;
@@ -41,7 +41,6 @@ export function followLog(app, name, pane, { source = null, separators = true } 
     failures = 0;
     if (broken) pane.drop(broken);
     broken = null;
-    pane.say("live");
   }
 
   async function loop() {

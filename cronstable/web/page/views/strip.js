@@ -185,7 +185,10 @@ export function createStrip(app) {
 }
 
 function markTitle({ kind, run, slot }) {
-  if (kind === "skipped" || kind === "missed") return `${kind === "skipped" ? "Skipped" : "Missed"}: ${slot.reason ?? "no reason given"}`;
+  if (kind === "skipped" || kind === "missed") {
+    const many = slot.count > 1 ? ` ${slot.count} times` : "";
+    return `${kind === "skipped" ? "Skipped" : "Missed"}${many}: ${slot.reason ?? "no reason given"}`;
+  }
   if (kind === "merged") return "Merged into a later slot";
   if (kind === "open") return "Due, not started yet";
   if (kind === "running") return "Running";
@@ -196,8 +199,9 @@ function markTitle({ kind, run, slot }) {
 
 function markLines({ at, slot, run }, zone) {
   const lines = [];
-  if (slot) lines.push(`Slot ${absolute(slot.at, zone)}`);
+  if (slot) lines.push(`${slot.count > 1 ? "From slot" : "Slot"} ${absolute(slot.at, zone)}`);
   else lines.push(`Started ${absolute(at, zone)}, not by the timetable`);
+  if (slot?.count > 1) lines.push(`to ${absolute(slot.until, zone)}`);
   if (run?.duration !== null && run?.duration !== undefined) lines.push(`Took ${took(run.duration)}`);
   if (run?.reason) lines.push(run.reason);
   return lines;
