@@ -62,9 +62,11 @@ class OrphanReaper:
         """How many were reaped so far."""
 
     def start(self) -> None:
-        """Begin, once the reactor runs: it installs a handler of its own for SIGCHLD."""
-        if not self._needed:
-            return
+        """Begin as soon as the reactor runs, which installs a handler of its own for SIGCHLD."""
+        if self._needed:
+            self._reactor.callWhenRunning(self._begin)
+
+    def _begin(self) -> None:
         self._previous = signal.getsignal(signal.SIGCHLD)
         signal.signal(signal.SIGCHLD, self._child_ended)
         self._arm(0)

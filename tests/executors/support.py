@@ -101,6 +101,18 @@ def alive(*command: str) -> list[int]:
     return found
 
 
+def descriptors() -> set[tuple[int, str]]:
+    """Return the open descriptors of this process and what is behind each."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
+        except OSError:
+            # The descriptor of the listing itself.
+            continue
+    return found
+
+
 async def until(condition: Callable[[], object], limit: float = 5.0) -> None:
     """Return once C{condition} holds; fail after C{limit} seconds."""
     for _ in range(int(limit / 0.01)):

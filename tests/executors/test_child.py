@@ -90,7 +90,7 @@ class ChildTests(SynchronousTestCase):
 
     def test_stale_end(self) -> None:
         """An event of an earlier process under the same descriptor ends nothing."""
-        child = self.child("sleep 30")
+        child = self.child("exec sleep 30")
         readers = list(self.reactor.readers)
         child.ended()
         self.assertEqual((self.owner.told, child.reaped), ([], False))
@@ -98,7 +98,7 @@ class ChildTests(SynchronousTestCase):
 
     def test_stale_hang_up(self) -> None:
         """A hang-up that the reactor told of another pipe closes nothing."""
-        child = self.child("sleep 30")
+        child = self.child("exec sleep 30")
         output = self.reactor.readers[0]
         self.reactor.removeReader(output)
         output.connectionLost(Failure(Exception("hang-up")))
@@ -131,14 +131,14 @@ class ChildTests(SynchronousTestCase):
 
     def test_refused_group(self) -> None:
         """Where the group may not be signalled, the process alone is; a refusal is returned."""
-        child = self.child("sleep 30")
+        child = self.child("exec sleep 30")
         refusal = PermissionError(1, "Operation not permitted")
         self.patch(os, "killpg", raising(refusal))
         self.assertIsNone(child.signal_group(signal.SIGTERM))
         self.wait(child)
         child.ended()
         self.assertIn(("exited", -15), self.owner.told)
-        other = self.child("sleep 30")
+        other = self.child("exec sleep 30")
         self.patch(signal, "pidfd_send_signal", raising(refusal))
         self.assertIs(other.signal_group(signal.SIGTERM), refusal)
 
@@ -160,8 +160,10 @@ class ChildTests(SynchronousTestCase):
         from cronstable.executors import child as module
 
         self.patch(module, "_HAS_WAITID", False)
-        child = self.child("kill -9 $$")
+        child = self.child("exec sleep 30")
         child.ended()
+        self.assertFalse(child.reaped)
+        child.signal_group(signal.SIGKILL)
         self.wait(child)
         child.ended()
         self.assertIn(("exited", -9), self.owner.told)
@@ -175,7 +177,7 @@ class SpawnedTests(SynchronousTestCase):
         spawner = Spawner()
         spawner.spawn(shell("exit 0")).undo()
         before = len(os.listdir("/proc/self/fd"))
-        spawned = spawner.spawn(shell("sleep 30"))
+        spawned = spawner.spawn(shell("exec sleep 30"))
         spawned.undo()
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
         self.assertFalse(platform.process_exists(spawned.pid))

@@ -15,7 +15,16 @@ from cronstable import platform
 from cronstable.executors.interfaces import IExecutor, IObserver
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.spawn import Spawner
-from tests.executors.support import ENV, LaunchCase, Recorder, alive, program, shell, until
+from tests.executors.support import (
+    ENV,
+    LaunchCase,
+    Recorder,
+    alive,
+    descriptors,
+    program,
+    shell,
+    until,
+)
 
 
 class EndingTests(LaunchCase):
@@ -79,12 +88,12 @@ class EndingTests(LaunchCase):
     async def test_nothing_survives(self) -> None:
         """A thousand launches leave neither a descriptor nor a defunct process."""
         await self.run_to_end(shell("exit 0"))
-        before = sorted(os.listdir("/proc/self/fd"))
+        before = descriptors()
         for _ in range(5):
             runs = [self.launch(program("/bin/true", capture_stdout=True)) for _ in range(160)]
             runs += [self.launch(program("/no/such/program")) for _ in range(40)]
             await gatherResults([run.over for run in runs])
-        self.assertEqual(sorted(os.listdir("/proc/self/fd")), before)
+        self.assertEqual(descriptors() - before, set())
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         self.assertEqual(children, [])
 
@@ -237,6 +246,7 @@ class SurroundingsTests(LaunchCase):
             shell(f"setsid -f sleep {marker}; exit 3", capture_stdout=False, capture_stderr=False)
         )
         self.assertEqual(run.status, 3)
+        await until(lambda: alive("sleep", marker))
         for pid in alive("sleep", marker):
             os.kill(pid, signal.SIGKILL)
 
@@ -245,14 +255,17 @@ class NotStartedTests(LaunchCase):
     """What cannot start says why, and leaves nothing."""
 
     async def refused(self, *argv: str, **fields: object) -> str:
-        before = len(os.listdir("/proc/self/fd"))
+        # The reactor opens descriptors of its own when it first turns.
+        await task.deferLater(reactor, 0)
+        before = descriptors()
         run = await self.run_to_end(program(*argv, **fields))
         assert run.result is not None
         self.assertEqual((run.calls[-1], run.result.cause), ("ended", "not-started"))
         self.assertNotIn("started", run.calls)
         self.assertIsNone(run.result.status)
         # The first launch of an executor opens /dev/null for all that follow.
-        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before + 1)
+        left = {behind for _, behind in descriptors() - before}
+        self.assertLessEqual(left, {"/dev/null"})
         return run.result.reason or ""
 
     def script(self, text: bytes, mode: int = 0o755) -> str:

@@ -6,7 +6,6 @@ import os
 import resource
 from typing import Any
 
-from twisted.internet import reactor
 from twisted.internet.defer import gatherResults
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -15,7 +14,7 @@ from cronstable.executors.interfaces import LaunchSpec
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.program import NoRoom, NotStarted
 from cronstable.executors.spawn import Spawner
-from tests.executors.support import LaunchCase, Recorder, program, shell
+from tests.executors.support import LaunchCase, Recorder, descriptors, program, shell
 
 
 class FullSpawner:
@@ -45,7 +44,9 @@ class RoomTests(SynchronousTestCase):
         self.addCleanup(watch.__exit__, None, None, None)
         self.spawner = FullSpawner()
         self.executor = LocalExecutor(
-            None, self.clock, spawner=self.spawner  # type: ignore[arg-type]
+            None,
+            self.clock,
+            spawner=self.spawner,  # type: ignore[arg-type]
         )
 
     def launch(self, name: str, within: float = 60.0) -> Recorder:
@@ -67,7 +68,9 @@ class RoomTests(SynchronousTestCase):
         self.clock.advance(1)
         self.assertEqual(self.spawner.asked, ["a", "b"])
         self.assertEqual(self.executor.waiting, 0)
-        self.assertEqual(first.notices, [("waiting", "no descriptor to spare: Too many open files")])
+        self.assertEqual(
+            first.notices, [("waiting", "no descriptor to spare: Too many open files")]
+        )
 
     def test_gives_up(self) -> None:
         """After its time a launch is not started, and the reason says what was missing."""
@@ -132,15 +135,15 @@ class RealRoomTests(LaunchCase):
     async def test_descriptors(self) -> None:
         """With few descriptors all launches happen, some later; none fails, none leaks."""
         await self.run_to_end(shell("exit 0"))
-        before = len(os.listdir("/proc/self/fd"))
-        self.limit(before + 40)
+        open_before = descriptors()
+        self.limit(len(open_before) + 40)
         with self.assertLogs("cronstable", "WARNING") as logs:
             runs = [self.launch(shell("sleep 0.1; exit 7")) for _ in range(60)]
             ends = await gatherResults([run.over for run in runs])
         self.assertEqual({ended.status for ended in ends}, {7})
         self.assertTrue(any(("waiting" in dict(run.notices)) for run in runs))
         self.assertLessEqual(len(logs.records), 3)
-        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertEqual(descriptors() - open_before, set())
 
     async def test_processes(self) -> None:
         """Where the system refuses another process, the launch is not started after its time."""
