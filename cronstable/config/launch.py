@@ -251,12 +251,12 @@ def verify(values: Values, tell: Tell, world: World) -> Fields:
 
 
 def pool(values: Values, tell: Tell, world: World) -> Fields:
-    """Build the membership of a pool from C{pool} and the keys that need it."""
+    """Build the membership of a pool from C{pool} and the keys that need it unless standard."""
     name = values.get("pool")
     slots, timeout = values.get("poolSlots", 1), values.get("queueTimeout", 3600.0)
     if name is None:
-        for key in ("poolSlots", "queuePriority", "queueTimeout"):
-            if key in values:
+        for key, value in (("poolSlots", 1), ("queuePriority", 0), ("queueTimeout", 3600.0)):
+            if values.get(key, value) != value:
                 tell((key,), "needs pool, which is not set")
         return {"pool": None}
     checked(slots, ranges.at_least(1), ("poolSlots",), tell)

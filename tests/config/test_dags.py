@@ -190,7 +190,7 @@ class TaskTests(DagCase):
             ("retries: 1.0", "retries: must be a whole number"),
             ("saveLimit: -1", "saveLimit: out of range"),
             ("triggerRule: x", "triggerRule: unknown value"),
-            ("poolSlots: 1", "poolSlots: needs pool"),
+            ("poolSlots: 2", "poolSlots: needs pool"),
             ("schedule: '@daily'", "schedule: not recognised"),
             ("concurrencyPolicy: Allow", "concurrencyPolicy: not recognised"),
             ("onFailure: {retry: {maximumRetries: 1}}", "onFailure.retry: not recognised"),

@@ -336,9 +336,10 @@ class RangeTests(ConfigCase):
             self.assert_refused(job(f"secrets: [{entry}]") + STATE, "job 'a': secrets: ", said)
 
     def test_pool_keys(self) -> None:
-        """The keys of a pool membership need a pool, also when inherited."""
-        for line in ("poolSlots: 1", "queuePriority: 1", "queueTimeout: 5"):
+        """Other than standard values of a membership need a pool, also when inherited."""
+        for line in ("poolSlots: 2", "queuePriority: 1", "queueTimeout: 5"):
             self.refused(line.split(":")[0], "needs pool", line)
+        self.job("poolSlots: 1", "queuePriority: 0", "queueTimeout: 3600")
         inherited = "defaults:\n  pool: p\n  poolSlots: 2\n" + job("pool:")
         self.assert_refused(inherited, "c.yaml:3:14: job 'a': poolSlots: needs pool")
         pools = STATE + section("pools", "p: {slots: 2}")
