@@ -80,6 +80,7 @@ class RunService(Service):
         self._refs = itertools.count(1)
         self._ref_prefix = identity.instance[:12]
         self._drained: list[Deferred[None]] = []
+        self._completing = 0
         self._agenda = Agenda(clock)
         self.retries = Retries(clock, self._agenda, bus)
         self.retries.request = self.request
@@ -179,7 +180,7 @@ class RunService(Service):
             lane.drop_waiting("shutdown")
 
     def when_drained(self) -> Deferred[None]:
-        """Fire when nothing is being admitted and no run is live."""
+        """Fire when nothing is being admitted, and every run is over and handed to reports."""
         waiter: Deferred[None] = Deferred()
         self._drained.append(waiter)
         self._tell_drained()
@@ -327,7 +328,16 @@ class RunService(Service):
         if self._wants_check(run, ended):
             self._check(run, ended)
             return
-        self._completion.complete(run, ended, None)
+        self._complete(run, ended, None)
+
+    def _complete(self, run: Run, ended: Ended, check: Verification | None) -> None:
+        # The lane is left before the reports begin, and a drain has to see these.
+        self._completing += 1
+        try:
+            self._completion.complete(run, ended, check)
+        finally:
+            self._completing -= 1
+            self._tell_drained()
 
     def _has_launched(self, run: Run) -> None:
         request = run.ticket.request
@@ -367,7 +377,7 @@ class RunService(Service):
 
         def checked(check_ended: Ended, verification: Verification) -> None:
             run.verification_ref = None
-            self._completion.complete(run, ended, verification)
+            self._complete(run, ended, verification)
 
         spec = verification_spec(
             self._spec(run.job), argv(verify.command, run.job.shell), verify.timeout
@@ -394,8 +404,7 @@ class RunService(Service):
         self._lanes[run.job.name].remove(run)
 
     def _quiet(self, lane: Lane) -> None:
-        if self._drained:
-            self._tell_drained()
+        self._tell_drained()
         if self.jobs.find(lane.name) is None:
             self._forget_if_gone(lane.name)
 
@@ -435,7 +444,9 @@ class RunService(Service):
         self.bus.publish(PauseChanged(name, paused))
 
     def _tell_drained(self) -> None:
-        if self._drained and not any(lane.busy for lane in self._lanes.values()):
+        if not self._drained or self._completing:
+            return
+        if not any(lane.busy for lane in self._lanes.values()):
             told, self._drained = self._drained, []
             for waiter in told:
                 waiter.callback(None)

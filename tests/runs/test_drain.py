@@ -1,0 +1,49 @@
+"""Draining: what a stop waits for."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from cronstable.runs.record import FinishedRun
+from tests.fakes import job
+from tests.runs.test_scheduler import NOON
+from tests.runs.world import World
+
+
+class Told:
+    """A reporter that keeps what it is asked to report."""
+
+    def __init__(self) -> None:
+        self.hooks: list[str] = []
+
+    def report(self, hook: str, finished: FinishedRun) -> Deferred[None]:
+        self.hooks.append(hook)
+        return succeed(None)
+
+
+class DrainTests(SynchronousTestCase):
+    """RunService.when_drained."""
+
+    def test_reports(self) -> None:
+        """It fires only when the last run's reports have been asked for."""
+        told = Told()
+        world = World(NOON + 30, job("a"), reporter=told)
+        world.advance(30)
+        world.runs.quiesce()
+        seen: list[list[str]] = []
+        world.runs.when_drained().addCallback(lambda _: seen.append(list(told.hooks)))
+        self.assertEqual(seen, [])
+        world.executor.live[0].exit(0)
+        self.assertEqual(seen, [["onSuccess"]])
+
+    def test_all(self) -> None:
+        """It waits for every run, and fires at once when there is none."""
+        world = World(NOON + 30, job("a"), job("b"))
+        world.advance(30)
+        drained = world.runs.when_drained()
+        world.executor.live[0].exit(0)
+        self.assertNoResult(drained)
+        world.executor.live[0].exit(1)
+        self.successResultOf(drained)
+        self.successResultOf(world.runs.when_drained())
