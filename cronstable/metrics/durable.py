@@ -1,7 +1,7 @@
 """
 Counters that outlive the process: one record out, one record in.
 
-docs/store-format.md has the record's shape; what is damaged in it is skipped, field by field.
+docs/metrics.md, "Restarts", has the record's shape; what is damaged is skipped, field by field.
 """
 
 from __future__ import annotations

@@ -38,12 +38,17 @@ def active(report: Report, windows: bool = False) -> tuple[Kind, ...]:
     kinds: tuple[tuple[Kind, object], ...] = (
         ("mail", mail.sender and mail.to),
         ("sentry", report.sentry.dsn.configured),
-        ("shell", report.shell.command),
+        ("shell", _command(report.shell.command)),
         ("webhook", report.webhook.url.configured),
         ("push", report.push.enabled),
         ("eventlog", windows and report.eventlog.enabled),
     )
     return tuple(kind for kind, wanted in kinds if wanted)
+
+
+def _command(command: str | tuple[str, ...] | None) -> object:
+    """Return C{command} if there is one; blank text is none."""
+    return command.strip() if isinstance(command, str) else command
 
 
 def bound(kind: Kind, report: Report) -> float:

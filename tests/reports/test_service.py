@@ -102,6 +102,11 @@ class ReportServiceTests(SynchronousTestCase):
         self.assertLess(cost, 20e-6)
         self.assertEqual(self.log.lines, [])
 
+    def test_blank_command(self) -> None:
+        """A blank command is none."""
+        self.report(of=failing(on_failure=Report(shell=ShellReport(command=" "))))
+        self.assertEqual(self.executor.launches, [])
+
     def test_hooks(self) -> None:
         """Each hook has its own reporters, and what it reports is told at INFO."""
         of = job(
