@@ -26,7 +26,7 @@ from cronstable.logs import LoggingSection, bridge_twisted, mirror_the_log
 from cronstable.reload import ReloadService
 from cronstable.rooms import Rooms
 from cronstable.runs.record import JobSetChanged
-from cronstable.service import log_failure
+from cronstable.service import background, log_failure
 from cronstable.signals import Signals
 from cronstable.sources import Configured, Sources
 
@@ -37,7 +37,7 @@ REPORTS_DRAIN = 30.0
 CLOCK_NOT_SET_BEFORE = 1_577_836_800.0
 """The start of 2020: a clock that shows less has not been set."""
 
-SERVED = frozenset({"logging"})
+SERVED = frozenset({"logging", "web"})
 """Sections that this release serves; the others load with a warning."""
 
 
@@ -55,6 +55,7 @@ class Daemon(Service):
         self._clock = clock
         self._sources = sources
         self.rooms = Rooms(reactor, clock, this_process(os.getpid()), environ)
+        self.rooms.web.house.shutdown = self.stop
         self._logging = LoggingSection()
         self._signals = Signals(reactor, self.stop, self._reload_requested)
         self.reload = ReloadService(reactor, clock, sources, self._apply)
@@ -99,6 +100,7 @@ class Daemon(Service):
         self._logging.apply(configured.config.logging)
         self.rooms.install(configured.config, configured.job_set_id, ())
         self.rooms.start()
+        background("opening the rooms", self.rooms.reconcile(configured.config))
         self._chores.startService()
         self.reload.startService()
         _settle_memory()

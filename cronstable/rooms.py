@@ -24,6 +24,8 @@ from cronstable.runs.output import Outputs
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaBreached, SlaWatch
+from cronstable.web.context import House
+from cronstable.web.service import WebService
 
 FLUSH_LIMIT = 5.0
 
@@ -57,6 +59,21 @@ class Rooms:
         self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
         self.sla = SlaWatch(clock, self.runs, self.bus)
         self.bus.subscribe(SlaBreached, self._late)
+        self.web = WebService(
+            House(
+                reactor,
+                clock,
+                identity,
+                self.bus,
+                self.runs,
+                self.scheduler,
+                self.boot,
+                self.sla,
+                self.outputs,
+                self.executor.caps_support,
+            ),
+            base,
+        )
 
     def install(self, config: Config, job_set_id: str, zones_changed: Sequence[str]) -> None:
         """Put a set of jobs in force, in one go."""
@@ -77,12 +94,14 @@ class Rooms:
     async def reconcile(self, config: Config) -> None:
         """Give the rooms that show and tell the new configuration."""
         self.reports.reconfigure(config.notify)
+        await self.web.reconcile(config)
 
     def each_minute(self, audit: bool) -> None:
         """Do what is to be done once a minute."""
         self.boot.ask_again()
         self.sla.judge(self.runs.jobs)
         self.runs.expire_pauses()
+        self.web.each_minute()
         if audit:
             self.scheduler.audit()
 
@@ -102,6 +121,7 @@ class Rooms:
         self.runs.stopService()
         self.reports.stopService()
         self.orphans.stop()
+        await self.web.stop()
         await self.mirror.flush(FLUSH_LIMIT)
 
     def _late(self, event: SlaBreached) -> None:

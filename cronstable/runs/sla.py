@@ -27,12 +27,15 @@ CHECKS: tuple[SlaCheck, ...] = ("maxTimeSinceSuccess", "lateAfter", "maxRuntime"
 
 @attrs.frozen
 class Breach:
-    """A threshold that is passed: since when (epoch seconds), what was seen, in seconds."""
+    """
+    A threshold that is passed: since when (epoch seconds), what was seen at C{judged}, in seconds.
+    """
 
     check: SlaCheck
     since: float
     observed: float
     threshold: int
+    judged: float = 0.0
 
 
 @attrs.frozen
@@ -118,7 +121,7 @@ class SlaWatch:
                 self._bus.publish(SlaRecovered(job.name, check))
             return
         known = self._breaches.get(key)
-        breach = Breach(check, now if known is None else known.since, now - since, threshold)
+        breach = Breach(check, now if known is None else known.since, now - since, threshold, now)
         self._breaches[key] = breach
         if known is None:
             log.warning(

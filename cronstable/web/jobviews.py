@@ -1,0 +1,180 @@
+"""
+A Job as JSON text, kept while nothing that it shows has changed.
+
+Most of a large fleet stands still at any time; of such a job only the seconds to its next fire
+are written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from cronstable.config.values import JobConfig
+from cronstable.runs.pauses import Pause
+from cronstable.runs.record import RunFinished, RunRecord, RunSkipped
+from cronstable.runs.retry import PendingRetry
+from cronstable.runs.run import Run
+from cronstable.web import views
+from cronstable.web.answers import encode
+from cronstable.web.context import House
+
+
+@attrs.frozen
+class _Kept:
+    """The text of what changes seldom, and what it was made from."""
+
+    text: str
+    job: JobConfig
+    last: RunRecord | None
+    pause: Pause | None
+    retry: PendingRetry | None
+
+
+@attrs.frozen
+class JobText:
+    """The text of one Job; C{mark} is None unless it may change without being told."""
+
+    text: str
+    mark: object = None
+
+
+class JobViews:
+    """Makes the text of any job; subscribes to what changes a job's past."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._kept: dict[str, _Kept] = {}
+        self._definitions: dict[str, tuple[JobConfig, str]] = {}
+        self._findings: dict[Any, list[views.Json]] = {}
+        house.bus.subscribe(RunFinished, lambda event: self._forget(event.run.record.job))
+        house.bus.subscribe(RunSkipped, lambda event: self._forget(event.record.job))
+
+    def forget_all(self) -> None:
+        """Make every text anew: a new configuration is in force."""
+        jobs = self._house.runs.jobs.jobs
+        self._kept.clear()
+        self._findings.clear()
+        self._definitions = {
+            name: known for name, known in self._definitions.items() if jobs.get(name) is known[0]
+        }
+
+    def of(self, job: JobConfig, now: float) -> JobText:
+        """Return the text of C{job} at C{now}, epoch seconds."""
+        house, name = self._house, job.name
+        runs = house.runs
+        live = runs.live(name)
+        pause = runs.pauses.of(name, now)
+        retry = runs.pending_retry(name)
+        last = runs.history.last(name)
+        kept = self._kept.get(name)
+        if (
+            kept is None
+            or kept.job is not job
+            or kept.last is not last
+            or kept.pause is not pause
+            or kept.retry != retry
+        ):
+            kept = _Kept(self._standing(job, last, pause, retry, now), job, last, pause, retry)
+            self._kept[name] = kept
+        more, mark = self._volatile(job, live, now)
+        if live:
+            pids = [run.pid for run in live if run.pid is not None]
+            ticking = f',"running":true,"pids":{encode(pids)},"scheduled_in":null'
+        else:
+            due = self.due_in(job, now)
+            ticking = f',"running":false,"pids":[],"scheduled_in":{"null" if due is None else due}'
+        never = "true" if self.never_fires(job) else "false"
+        text = f'{kept.text}{ticking},"never_fires":{never}{more}}}'
+        if mark is None and pause is None and retry is None:
+            return JobText(text)
+        return JobText(text, (mark, pause, retry))
+
+    def due_in(self, job: JobConfig, now: float) -> float | None:
+        """Return the seconds to the next fire of a job that does not run, None if none is due."""
+        instant = self._house.scheduler.index.next_fire(job.name)
+        return None if instant is None else round(max(instant - now, 0.0), 6)
+
+    def never_fires(self, job: JobConfig) -> bool:
+        """Return whether a job that should fire has no fire left."""
+        return (
+            job.enabled
+            and job.schedule is not None
+            and self._house.scheduler.index.next_fire(job.name) is None
+        )
+
+    def mark(self, name: str, now: float) -> object:
+        """Return the C{mark} that the text of a job would have now."""
+        job = self._house.runs.jobs.find(name)
+        return None if job is None else self.of(job, now).mark
+
+    def _standing(
+        self,
+        job: JobConfig,
+        last: RunRecord | None,
+        pause: Pause | None,
+        retry: PendingRetry | None,
+        now: float,
+    ) -> str:
+        past: views.Json = views.job_past(self._house.runs.history.runs(job.name), last, job.limits)
+        past["paused"] = views.pause(pause)
+        if retry is not None:
+            past["retry"] = views.retry(retry)
+        cluster = self._house.config.cluster
+        if cluster is not None and cluster.elects:
+            past["clusterPolicy"] = job.cluster_policy
+        return f"{self._definition(job, now)},{encode(past)[1:-1]}"
+
+    def _definition(self, job: JobConfig, now: float) -> str:
+        known = self._definitions.get(job.name)
+        if known is not None and known[0] is job:
+            return known[1]
+        shown = views.job_definition(job)
+        shown["schedule_findings"] = self._found(job, now)
+        text = encode(shown)[:-1]
+        self._definitions[job.name] = (job, text)
+        return text
+
+    def _found(self, job: JobConfig, now: float) -> list[views.Json]:
+        schedule = job.schedule
+        if schedule is None:
+            return []
+        key = (schedule.text, schedule.resolved, schedule.zone)
+        found = self._findings.get(key)
+        if found is None:
+            found = self._findings[key] = views.findings(schedule, now)
+        return found
+
+    def _volatile(self, job: JobConfig, live: Sequence[Run], now: float) -> tuple[str, object]:
+        """Return the members that change without an event, and what tells that they have."""
+        house = self._house
+        shown: views.Json = {}
+        mark: list[object] = []
+        if live:
+            shown["instances"] = views.live_instances(live)
+            resources = views.running_resources(live)
+            if resources is not None:
+                shown["running_resources"] = resources
+            mark.append([(r.ref, r.state, r.pid, r.held, _samples(r)) for r in live])
+        if job.verify is not None:
+            checking = any(run.state == "verifying" for run in live)
+            shown["verification"] = {"configured": True, "running": checking}
+        if views.has_sla(job.sla):
+            breaches = house.sla.breaches(job.name)
+            shown["sla"] = views.sla(job.sla, breaches, now)
+            mark.append([(breach.check, breach.since) for breach in breaches])
+        if job.reboot and house.boot.owed(job.name):
+            shown["rebootPending"] = True
+            mark.append("owed")
+        if not shown:
+            return "", None
+        return f",{encode(shown)[1:-1]}", mark or None
+
+    def _forget(self, name: str) -> None:
+        self._kept.pop(name, None)
+
+
+def _samples(run: Run) -> int:
+    return 0 if run.usage is None else run.usage.samples

@@ -1,0 +1,214 @@
+"""
+Requests as this API reads them: a raw path split before it is decoded, a body with a bound.
+
+docs/http-api.md, "Requests", tells clients what is read and what is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from datetime import datetime, timezone
+from typing import Any, Protocol
+from urllib.parse import quote_from_bytes
+
+from twisted.web.http import datetimeToString
+from twisted.web.resource import IResource
+from twisted.web.server import Request, Site
+
+from cronstable.web.refusal import Refused
+
+log = logging.getLogger("cronstable.web.access")
+
+BODY_LIMIT = 1 << 20
+"""Bytes of a request body that are kept; of a longer one it is only known that it was longer."""
+
+_ABSOLUTE = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
+_METHOD = re.compile(rb"[A-Z]{1,20}\Z")
+_TOKEN = re.compile(rb"((?:\A|[?&;])token=)[^&;]*", re.IGNORECASE)
+
+
+class Dresser(Protocol):
+    """The application that serves a request, as far as an answer needs it."""
+
+    def dress(self, request: ApiRequest, keep: tuple[str, ...] = ()) -> None:
+        """Set the headers of the operator, but for those in C{keep}, named in lower case."""
+
+
+class ApiRequest(Request):
+    """One request to an L{ApiSite}."""
+
+    caller: Any = None
+    """Who asks, once that is known (a L{cronstable.web.auth.Caller})."""
+    front: Dresser
+    reactor: Any
+    oversize = False
+    content: io.BytesIO
+    postpath: list[bytes]
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - the name is Twisted's
+        """Make room for the body in memory, whatever length is announced."""
+        self.content = io.BytesIO()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - the name is Twisted's
+        """Keep a piece of the body, up to the limit of the site."""
+        site: ApiSite = self._channel.site
+        if self.oversize or self.content.tell() + len(data) > site.body_limit:
+            self.oversize = True
+            return
+        self.content.write(data)
+
+    def process(self) -> None:
+        """Hand the request to the front of the API, its path still as it was sent."""
+        site: ApiSite = self._channel.site
+        self.site = site
+        self.front, self.reactor = site.resource, site.reactor
+        self.setHeader(b"Date", datetimeToString())
+        self.path = _ABSOLUTE.sub(b"", self.path, count=1) or b"/"
+        self.prepath = []
+        self.postpath = [_ascii(segment) for segment in self.path[1:].split(b"/")]
+        self.render(site.resource)
+
+    @property
+    def _channel(self) -> Any:
+        return self.channel
+
+    def getRequestHostname(self) -> bytes:  # noqa: N802 - the name is Twisted's
+        """Return a constant: routes do not depend on the Host header, which may hold anything."""
+        return b"localhost"
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether method and path can name a route at all."""
+        path = self.path
+        return (
+            _METHOD.match(self.method) is not None
+            and path.startswith(b"/")
+            and (path == b"/" or all(self.postpath))
+        )
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether the method changes nothing."""
+        return self.method in (b"GET", b"HEAD", b"OPTIONS")
+
+    def query(self, name: str) -> str | None:
+        """Return the first query parameter called C{name}, None when there is none."""
+        values = self.args.get(name.encode("ascii"))
+        return values[0].decode("utf-8", "replace") if values else None
+
+    def clamped(self, name: str, low: int, high: int, default: int) -> int:
+        """Return an integer parameter within bounds; text that is no integer is the default."""
+        text = self.query(name)
+        try:
+            return min(max(int(text or ""), low), high)
+        except ValueError:
+            return default
+
+    def accepts(self, media: str) -> bool:
+        """Return whether the Accept header names C{media} itself as one of its ranges."""
+        wanted = (self.getHeader("accept") or "").lower()
+        return any(part.split(";")[0].strip() == media for part in wanted.split(","))
+
+    @property
+    def accepts_gzip(self) -> bool:
+        """Whether the answer may be compressed."""
+        for part in (self.getHeader("accept-encoding") or "").lower().split(","):
+            coding, _, parameters = part.partition(";")
+            if coding.strip() in ("gzip", "x-gzip", "*"):
+                return _quality(parameters) > 0
+        return False
+
+    def json_object(self, limit: int = BODY_LIMIT) -> dict[str, Any]:
+        """Return the body as a JSON object, {} when there is none; L{Refused} if it is no such."""
+        raw = self.content.getvalue()
+        if self.oversize or len(raw) > limit:
+            raise Refused(400, f"request body is larger than {limit} bytes")
+        if not raw.strip():
+            return {}
+        try:
+            value = json.loads(raw, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise Refused(400, "request body is not valid JSON") from None
+        if not isinstance(value, dict):
+            raise Refused(400, "request body must be a JSON object")
+        return value
+
+
+class ApiSite(Site):
+    """
+    What a listener serves: its C{resource} may be exchanged while the port stays bound.
+
+    Requests are logged at DEBUG on C{cronstable.web.access}, query tokens masked.
+    """
+
+    reactor: Any
+    resource: Any
+
+    def __init__(self, resource: IResource, reactor: Any, body_limit: int = BODY_LIMIT) -> None:
+        super().__init__(
+            resource, requestFactory=ApiRequest, reactor=reactor, parsePOSTFormSubmission=False
+        )
+        self.body_limit = body_limit
+        self.displayTracebacks = False
+
+    def startFactory(self) -> None:  # noqa: N802 - the name is Twisted's
+        """Start without an access log of Twisted's."""
+
+    def stopFactory(self) -> None:  # noqa: N802 - the name is Twisted's
+        """There is nothing to stop."""
+
+    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - the name is Twisted's
+        """Speak HTTP/1.1 only."""
+        return [b"http/1.1"]
+
+    def log(self, request: Any) -> None:
+        """Log a finished request, if somebody wants to know."""
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug(
+                "%s %s %s %s",
+                request.method.decode("latin-1"),
+                masked(request.uri).decode("latin-1"),
+                request.code,
+                request.sentLength,
+            )
+
+
+def instant(text: object) -> float | None:
+    """Return an ISO 8601 instant in epoch seconds; without an offset it is UTC."""
+    if not isinstance(text, str):
+        return None
+    try:
+        # Python 3.10 does not read the Z that everybody else writes.
+        at = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+        return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def masked(uri: bytes) -> bytes:
+    """Return C{uri} with the values of C{token} parameters replaced."""
+    path, mark, query = uri.partition(b"?")
+    return path + mark + _TOKEN.sub(rb"\1***", query)
+
+
+def _ascii(segment: bytes) -> bytes:
+    """Return a path segment with every byte beyond ASCII percent-encoded."""
+    return segment if segment.isascii() else quote_from_bytes(segment, safe="%").encode("ascii")
+
+
+def _quality(parameters: str) -> float:
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
