@@ -23,6 +23,7 @@ from cronstable.reports.trouble import ReportFailed, one_line
 
 _LONGEST_SUBJECT = 1000
 _LARGE = 65536
+_LONGEST_LINE = 990
 
 
 @attrs.frozen
@@ -61,7 +62,7 @@ def compose(
 
     @raise ReportFailed: a template fails, or an address is none.
     """
-    body = templates.render("mail.body", report.body, variables)
+    body = _clean(templates.render("mail.body", report.body, variables))
     if skip_blank and not body.strip():
         return None
     subject = one_line(templates.render("mail.subject", report.subject, variables))
@@ -77,9 +78,9 @@ def compose(
     message["Message-ID"] = f"<{message_id}>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(
-        _clean(body),
+        body,
         subtype="html" if report.html else "plain",
-        cte="base64" if len(body) > _LARGE else None,
+        cte=_encoding(body),
     )
     login = report.username and password
     return Mail(
@@ -94,6 +95,13 @@ def compose(
         starttls=report.starttls,
         validate=report.validate_certs,
     )
+
+
+def _encoding(body: str) -> str | None:
+    """Return how to carry C{body}: readable if it can be; a large one as what is quick to make."""
+    if body.isascii() and max(map(len, body.split("\n"))) <= _LONGEST_LINE:
+        return "7bit"
+    return "base64" if len(body) > _LARGE else None
 
 
 def _addresses(key: str, text: str) -> list[Address]:
@@ -118,8 +126,10 @@ def _address(key: str, name: str, spec: str) -> Address:
 
 
 def _clean(text: str) -> str:
-    """Return C{text} without lone surrogates, which no mail can carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Return C{text} without NUL and lone surrogates, which no mail can carry."""
+    return (
+        text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    )
 
 
 def _with_crlf(data: bytes) -> bytes:

@@ -83,7 +83,7 @@ class ReportService(Service):
         resolve_secret: Callable[[Secret, str], str] | None = None,
         staged: Callable[[FinishedRun], Iterable[str]] | None = None,
         call_in_thread: Callable[..., Deferred[Any]] | None = None,
-        token: Callable[[], str] = secrets.token_hex,
+        token: Callable[[], str] = lambda: secrets.token_hex(10),
         lanes: Lanes | None = None,
         trust_root: Any = None,
         https: Any = None,

@@ -136,10 +136,21 @@ class ComposeTests(SynchronousTestCase):
         self.assertEqual(content(shown).rstrip("\n"), body.replace("\udcff", "?").rstrip("\n"))
 
     def test_large_text(self) -> None:
-        """A large text is carried as base64, which is made quickly."""
-        message = self.read(body="{{ 'line\n' * 50000 }}")
+        """A large text that is not ASCII is carried as base64, which is made quickly."""
+        message = self.read(body="{{ 'liné\n' * 50000 }}")
         self.assertEqual(message["Content-Transfer-Encoding"], "base64")
-        self.assertEqual(content(message), "line\n" * 50000)
+        self.assertEqual(content(message), "liné\n" * 50000)
+
+    def test_readable(self) -> None:
+        """ASCII text stays readable, unless a line is longer than mail allows."""
+        for longest, encoding in ((900, "7bit"), (1200, "quoted-printable")):
+            message = self.read(body="{{ 'x' * " + str(longest) + " }}\r\n.\rb\n")
+            self.assertEqual(message["Content-Transfer-Encoding"], encoding)
+            self.assertTrue(content(message).startswith("x" * longest + "\n.\nb"))
+
+    def test_nul(self) -> None:
+        """A NUL, which mail servers refuse, is replaced."""
+        self.assertEqual(content(self.read(body="a\0b")), "a\ufffdb\n")
 
     def test_html(self) -> None:
         """C{html} makes it a page."""
