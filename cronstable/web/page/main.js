@@ -38,8 +38,16 @@ import { createWeek } from "./views/week.js";
 
 const COLOURS = ["standard", "distinct", "contrast"];
 const OPENERS = {
-  token: openToken, palette: openPalette, settings: openSettings, timeline: openTimeline, livelogs: openLiveLogs,
-  bulk: openBulk, node: openNode, wallboard: openWallboard, columns: openColumns, help: (app, overlays) => openHelp(overlays),
+  token: openToken,
+  palette: openPalette,
+  settings: openSettings,
+  timeline: openTimeline,
+  livelogs: openLiveLogs,
+  bulk: openBulk,
+  node: openNode,
+  wallboard: openWallboard,
+  columns: openColumns,
+  help: (app, overlays) => openHelp(overlays),
 };
 
 const byId = (id) => document.getElementById(id);
@@ -48,15 +56,31 @@ function start() {
   const prefs = loadPrefs();
   applyPrefs(prefs);
   const store = createStore({
-    jobs: null, byName: new Map(), order: null, selected: null, reveal: false, instance: "",
+    jobs: null,
+    byName: new Map(),
+    order: null,
+    selected: null,
+    reveal: false,
+    instance: "",
     filter: { text: "", group: "all", sort: "attention", reverse: false },
     conn: { ok: false, at: 0, failures: 0, denied: false, reason: "" },
-    whoami: null, node: null, cluster: null, pools: null, version: "", jobSet: "", announcement: "",
+    whoami: null,
+    node: null,
+    cluster: null,
+    pools: null,
+    version: "",
+    jobSet: "",
+    announcement: "",
   });
-  const api = createApi(() => { if (overlays.id !== "token") app.open("token", { asked: true }); }, (instance) => {
-    if (store.state.instance && store.state.instance !== instance) slots.restart();
-    store.set("instance", instance);
-  });
+  const api = createApi(
+    () => {
+      if (overlays.id !== "token") app.open("token", { asked: true });
+    },
+    (instance) => {
+      if (store.state.instance && store.state.instance !== instance) slots.restart();
+      store.set("instance", instance);
+    },
+  );
   const slots = createSlotBook(api, () => store.touch("slots"));
   const poller = createPoller(api, store, slots, prefs);
   const overlays = createOverlays(byId("overlays"));
@@ -72,20 +96,32 @@ function start() {
   createVerdict(byId("verdict"), app);
   createTable(byId("jobs"), app);
   const time = createTimePanel(byId("time"), app, {
-    upcoming: { title: "Upcoming", make: createUpcoming }, heatmap: { title: "Heat map", make: createHeatmap },
-    week: { title: "Week", make: createWeek }, load: { title: "Load", make: createLoad }, check: { title: "Check", make: createCheck },
+    upcoming: { title: "Upcoming", make: createUpcoming },
+    heatmap: { title: "Heat map", make: createHeatmap },
+    week: { title: "Week", make: createWeek },
+    load: { title: "Load", make: createLoad },
+    check: { title: "Check", make: createCheck },
   });
-  app.openView = (id) => { time.open(id); scrollTo({ top: 0 }); };
+  app.openView = (id) => {
+    time.open(id);
+    scrollTo({ top: 0 });
+  };
   createPanels(byId("panels"), app, [clusterPanel, poolsPanel]);
   app.drawer = createDrawer(app, byId("overlays"));
   app.alerts = createAlerts(app);
   createKeys(app);
   alertBar(app);
   store.on(["announcement"], (state) => setText(byId("announce"), state.announcement));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { applyPrefs(prefs); store.touch("prefs"); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    applyPrefs(prefs);
+    store.touch("prefs");
+  });
   addEventListener("hashchange", () => follow(app));
   setInterval(() => store.touch("tick"), 1000);
-  const off = store.on(["jobs"], () => { off(); follow(app); });
+  const off = store.on(["jobs"], () => {
+    off();
+    follow(app);
+  });
   poller.refresh();
 }
 
@@ -109,8 +145,12 @@ function behaviour(app) {
       app.setPref("colours", next);
       app.toast(`Colours: ${next}`);
     },
-    toggleTheme() { app.setPref("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark"); },
-    setFilter(change) { store.set("filter", { ...store.state.filter, ...change }); },
+    toggleTheme() {
+      app.setPref("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    },
+    setFilter(change) {
+      store.set("filter", { ...store.state.filter, ...change });
+    },
     select(name) {
       store.state.reveal = true;
       store.set("selected", name);
@@ -128,10 +168,16 @@ function behaviour(app) {
       const name = app.drawer.name;
       app.drawer.close();
       writeRoute("");
-      document.querySelector(`tr.job[data-job="${CSS.escape(name)}"] .job-name`)?.focus({ preventScroll: true });
+      document
+        .querySelector(`tr.job[data-job="${CSS.escape(name)}"] .job-name`)
+        ?.focus({ preventScroll: true });
     },
-    noteOpen(name, tab) { writeRoute(jobRoute(name, tab)); },
-    leaveRoute(hash) { if (location.hash === hash) writeRoute(""); },
+    noteOpen(name, tab) {
+      writeRoute(jobRoute(name, tab));
+    },
+    leaveRoute(hash) {
+      if (location.hash === hash) writeRoute("");
+    },
     // "5 min", or "> 5 min" where only a bound is known.
     runningFor(job) {
       const { at, exact } = runningStart(app.slots.known(job.name), job);
@@ -162,17 +208,27 @@ function globalCommands(app) {
     { text: "Timeline of latest runs", key: "i", run: () => app.open("timeline") },
     { text: "Live logs of several jobs", key: "m", run: () => app.open("livelogs") },
     { text: "Wallboard", key: "w", run: () => app.open("wallboard") },
-    view("slots", "Slot strip"), view("upcoming", "Upcoming runs"), view("heatmap", "Activity heat map"), view("week", "Week calendar"),
-    view("load", "Schedule load"), view("check", "Check a schedule; why did a job not run?"),
+    view("slots", "Slot strip"),
+    view("upcoming", "Upcoming runs"),
+    view("heatmap", "Activity heat map"),
+    view("week", "Week calendar"),
+    view("load", "Schedule load"),
+    view("check", "Check a schedule; why did a job not run?"),
     { text: "Show failing jobs only", run: () => app.setFilter({ group: "failing" }) },
     { text: "Show all jobs", run: () => app.setFilter({ group: "all", text: "" }) },
     { text: "Load of this node", run: () => app.open("node") },
     { text: "Ask the daemon now", key: "g", run: () => app.poller.refresh() },
-    { text: prefs.interval ? "Stop asking the daemon" : "Ask the daemon every second", run: () => app.setPref("interval", prefs.interval ? 0 : 1) },
+    {
+      text: prefs.interval ? "Stop asking the daemon" : "Ask the daemon every second",
+      run: () => app.setPref("interval", prefs.interval ? 0 : 1),
+    },
     { text: "Light or dark", key: "T", run: () => app.toggleTheme() },
     { text: "Next set of colours", key: "t", run: () => app.nextColours() },
     { text: "Settings", run: () => app.open("settings") },
-    { text: app.api.hasToken ? "Change or forget the token" : "Enter a token", run: () => app.open("token") },
+    {
+      text: app.api.hasToken ? "Change or forget the token" : "Enter a token",
+      run: () => app.open("token"),
+    },
     { text: "Copy the job-set id", run: () => app.copy(app.store.state.jobSet, "job-set id") },
     { text: "Copy the version", run: () => app.copy(app.store.state.version, "version") },
     ...badge(app),
@@ -184,7 +240,14 @@ function badge(app) {
   const badges = app.store.state.whoami?.badges;
   if (!badges) return [];
   const text = `![jobs](${new URL("/badge.svg", location.href).href})`;
-  return [{ text: badges.public ? "Copy a badge as Markdown" : "Copy a badge as Markdown (needs web.badges.public to show)", run: () => app.copy(text, "badge") }];
+  return [
+    {
+      text: badges.public
+        ? "Copy a badge as Markdown"
+        : "Copy a badge as Markdown (needs web.badges.public to show)",
+      run: () => app.copy(text, "badge"),
+    },
+  ];
 }
 
 function alertBar(app) {

@@ -66,7 +66,13 @@ export function createActions(api, store, poller) {
   // Stopping takes a second press within a few seconds.
   function cancel(name) {
     if (!armed.has(name)) {
-      armed.set(name, setTimeout(() => { armed.delete(name); store.touch("notes"); }, CONFIRM_WITHIN));
+      armed.set(
+        name,
+        setTimeout(() => {
+          armed.delete(name);
+          store.touch("notes");
+        }, CONFIRM_WITHIN),
+      );
       note(name, "press again to stop", "wait");
       return;
     }
@@ -78,10 +84,17 @@ export function createActions(api, store, poller) {
   }
 
   function pause(name, seconds = 3600, reason = "") {
-    ask(name, `/jobs/${segment(name)}/pause`, { durationSeconds: seconds, note: reason, by: "dashboard" }, (status, answer) => {
-      const until = parseInstant(answer.paused?.until);
-      note(name, `paused until ${until === null ? span(seconds) : clockTime(until)}`, "good", () => resume(name));
-    });
+    ask(
+      name,
+      `/jobs/${segment(name)}/pause`,
+      { durationSeconds: seconds, note: reason, by: "dashboard" },
+      (status, answer) => {
+        const until = parseInstant(answer.paused?.until);
+        note(name, `paused until ${until === null ? span(seconds) : clockTime(until)}`, "good", () =>
+          resume(name),
+        );
+      },
+    );
   }
 
   function resume(name) {
@@ -92,16 +105,33 @@ export function createActions(api, store, poller) {
   async function each(names, what, report, signal) {
     for (const name of names) {
       if (signal.aborted) return;
-      const { status, answer } = await api.post(`/jobs/${segment(name)}/${what}`).catch(() => ({ status: 0, answer: {} }));
-      report(name, status === 200 ? (what === "start" ? "started" : "stopped")
-        : status === 202 ? "queued" : status === 0 ? "no answer" : refusal(status, answer));
+      const { status, answer } = await api
+        .post(`/jobs/${segment(name)}/${what}`)
+        .catch(() => ({ status: 0, answer: {} }));
+      report(
+        name,
+        status === 200
+          ? what === "start"
+            ? "started"
+            : "stopped"
+          : status === 202
+            ? "queued"
+            : status === 0
+              ? "no answer"
+              : refusal(status, answer),
+      );
       await new Promise((resolve) => setTimeout(resolve, STAGGER));
     }
     poller.refresh();
   }
 
   return {
-    may, start, cancel, pause, resume, each,
+    may,
+    start,
+    cancel,
+    pause,
+    resume,
+    each,
     noteOf: (name) => notes.get(name),
     isArmed: (name) => armed.has(name),
     toggleRun(job) {

@@ -1,6 +1,7 @@
 // Lines of output with terminal colours, as pieces of text. Every other escape sequence is left out.
 
-const SEQUENCE = /\u001b(?:\[([0-9;:?<=>]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
+const SEQUENCE =
+  /\u001b(?:\[([0-9;:?<=>]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
 
 // Split a line into [{text, classes, colour}]; colour is a CSS colour or null.
 export function colourPieces(line) {
@@ -47,7 +48,8 @@ function applied(style, text) {
     else if (code === 39) [named, colour] = [null, null];
     else if (code === 38 || code === 48) {
       const wide = codes[i + 1] === 5 ? 2 : codes[i + 1] === 2 ? 4 : 0;
-      if (code === 38 && wide === 2) [named, colour] = codes[i + 2] < 16 ? [codes[i + 2], null] : [null, cube(codes[i + 2])];
+      if (code === 38 && wide === 2)
+        [named, colour] = codes[i + 2] < 16 ? [codes[i + 2], null] : [null, cube(codes[i + 2])];
       if (code === 38 && wide === 4) [named, colour] = [null, rgb(codes.slice(i + 2, i + 5))];
       i += wide;
     }
@@ -59,9 +61,13 @@ function cube(number) {
   if (!(number <= 255)) return null;
   if (number >= 232) return rgb(Array(3).fill(8 + (number - 232) * 10));
   const at = number - 16;
-  return rgb([Math.floor(at / 36), Math.floor(at / 6) % 6, at % 6].map((level) => (level ? 55 + level * 40 : 0)));
+  return rgb(
+    [Math.floor(at / 36), Math.floor(at / 6) % 6, at % 6].map((level) => (level ? 55 + level * 40 : 0)),
+  );
 }
 
 function rgb(parts) {
-  return parts.length === 3 && parts.every((part) => part >= 0 && part <= 255) ? `rgb(${parts.join(" ")})` : null;
+  return parts.length === 3 && parts.every((part) => part >= 0 && part <= 255)
+    ? `rgb(${parts.join(" ")})`
+    : null;
 }

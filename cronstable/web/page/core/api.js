@@ -13,7 +13,10 @@ export class ApiError extends Error {
 
 // segment("a/b") is safe inside a path: the daemon splits first and decodes afterwards.
 export function segment(name) {
-  return encodeURIComponent(name).replace(/[!'()*.~]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(name).replace(
+    /[!'()*.~]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 export function createApi(onUnauthorized, onInstance) {
@@ -41,7 +44,11 @@ export function createApi(onUnauthorized, onInstance) {
   async function send(path, options = {}) {
     const sentAt = Date.now();
     const response = await fetch(path, {
-      cache: "no-store", credentials: "omit", redirect: "error", ...options, headers: headers(options.headers),
+      cache: "no-store",
+      credentials: "omit",
+      redirect: "error",
+      ...options,
+      headers: headers(options.headers),
     });
     noteAnswer(response, sentAt);
     if (response.status === 401) onUnauthorized();
@@ -67,8 +74,12 @@ export function createApi(onUnauthorized, onInstance) {
 
   return {
     get,
-    get skew() { return skew; },
-    get hasToken() { return Boolean(token); },
+    get skew() {
+      return skew;
+    },
+    get hasToken() {
+      return Boolean(token);
+    },
 
     setToken(value) {
       token = value || "";
@@ -85,7 +96,8 @@ export function createApi(onUnauthorized, onInstance) {
     async getIfChanged(path, { signal } = {}) {
       const tag = tags.get(path);
       const response = await send(path, {
-        headers: { Accept: "application/json", ...(tag ? { "If-None-Match": tag } : {}) }, signal,
+        headers: { Accept: "application/json", ...(tag ? { "If-None-Match": tag } : {}) },
+        signal,
       });
       if (response.status === 304) return null;
       if (!response.ok) await fail(response);

@@ -22,7 +22,8 @@ function fill(node, props, children) {
     else if (name === "text") node.textContent = clean(value);
     else if (name === "on") for (const [type, fn] of Object.entries(value)) node.addEventListener(type, fn);
     else if (name === "data") Object.assign(node.dataset, value);
-    else if (name === "style") for (const [key, to] of Object.entries(value)) node.style.setProperty(key, to);
+    else if (name === "style")
+      for (const [key, to] of Object.entries(value)) node.style.setProperty(key, to);
     else node.setAttribute(name, value === true ? "" : clean(value));
   }
   const kept = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
@@ -32,13 +33,27 @@ function fill(node, props, children) {
 
 // An icon from the symbols in index.html; decoration only, so hidden from assistive software.
 export function icon(name, extra = "") {
-  return s("svg", { class: `icon ${extra}`.trim(), "aria-hidden": "true" }, s("use", { href: `#i-${name}` }));
+  return s(
+    "svg",
+    { class: `icon ${extra}`.trim(), "aria-hidden": "true" },
+    s("use", { href: `#i-${name}` }),
+  );
 }
 
 // A button with an icon and a label that is read aloud and shown on hover.
 export function iconButton(name, label, onClick, props = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label,
-    on: { click: onClick }, ...props }, icon(name));
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "icon-button",
+      "aria-label": label,
+      title: label,
+      on: { click: onClick },
+      ...props,
+    },
+    icon(name),
+  );
 }
 
 export function setText(node, value) {
@@ -79,14 +94,26 @@ export function arrange(parent, nodes) {
 
 // A row of buttons of which one is chosen. options: [value, label, title?]
 export function choice(label, options, current, onChoose) {
-  const buttons = options.map(([value, text, title]) => h("button", {
-    type: "button", class: "choice", text, title, "aria-pressed": String(value === current),
-    data: { value: String(value) },
-    on: { click: () => { mark(value); onChoose(value); } },
-  }));
+  const buttons = options.map(([value, text, title]) =>
+    h("button", {
+      type: "button",
+      class: "choice",
+      text,
+      title,
+      "aria-pressed": String(value === current),
+      data: { value: String(value) },
+      on: {
+        click: () => {
+          mark(value);
+          onChoose(value);
+        },
+      },
+    }),
+  );
   const node = h("div", { class: "choices", role: "group", "aria-label": label }, buttons);
   const mark = (value) => {
-    for (const button of buttons) setAttr(button, "aria-pressed", String(button.dataset.value === String(value)));
+    for (const button of buttons)
+      setAttr(button, "aria-pressed", String(button.dataset.value === String(value)));
   };
   return { node, mark };
 }
@@ -100,7 +127,11 @@ export function saveText(name, text, type = "text/plain") {
 
 // Put a text on the clipboard; says whether that worked. Plain HTTP has only the old way.
 export async function copyText(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  if (navigator.clipboard)
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
   const field = h("textarea", { class: "unseen", "aria-hidden": "true" });
   field.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(field);
@@ -113,7 +144,10 @@ export async function copyText(text) {
 // Run fn once per frame at most, or soon when the page is hidden and draws no frames.
 export function framed(fn) {
   let waiting = false;
-  const run = () => { waiting = false; fn(); };
+  const run = () => {
+    waiting = false;
+    fn();
+  };
   return () => {
     if (waiting) return;
     waiting = true;

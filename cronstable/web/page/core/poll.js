@@ -27,7 +27,8 @@ export function createPoller(api, store, slots, prefs) {
       store.set("whoami", await api.get("/whoami"));
     } catch (error) {
       // A daemon that does not know the question lets everybody do everything it serves.
-      if (error instanceof ApiError && error.status === 404) store.set("whoami", { scopes: ["view", "control", "approve"], allScopes: true });
+      if (error instanceof ApiError && error.status === 404)
+        store.set("whoami", { scopes: ["view", "control", "approve"], allScopes: true });
       else throw error;
     }
   }
@@ -58,9 +59,11 @@ export function createPoller(api, store, slots, prefs) {
   async function quiet() {
     const due = Date.now() - askedQuiet >= QUIET_EVERY;
     const work = [];
-    if (due || state.cluster?.enabled) work.push(api.get("/cluster").then((answer) => store.set("cluster", answer)));
+    if (due || state.cluster?.enabled)
+      work.push(api.get("/cluster").then((answer) => store.set("cluster", answer)));
     if (due) work.push(api.get("/job-set-id").then((answer) => store.set("jobSet", answer.job_set_id)));
-    if (due || state.pools?.length) work.push(optional("/pools").then((answer) => store.set("pools", answer ?? [])));
+    if (due || state.pools?.length)
+      work.push(optional("/pools").then((answer) => store.set("pools", answer ?? [])));
     if (due) askedQuiet = Date.now();
     await Promise.all(work);
   }
@@ -98,7 +101,10 @@ export function createPoller(api, store, slots, prefs) {
     } catch (error) {
       const denied = error instanceof ApiError && error.status === 401;
       store.set("conn", {
-        ...state.conn, ok: false, failures: state.conn.failures + 1, denied,
+        ...state.conn,
+        ok: false,
+        failures: state.conn.failures + 1,
+        denied,
         reason: error instanceof ApiError ? error.message : "no answer",
       });
     }
@@ -115,7 +121,9 @@ export function createPoller(api, store, slots, prefs) {
     if (stopped || state.conn.denied) return;
     if (!prefs.interval && !failures) return;
     const base = document.hidden ? HIDDEN : (prefs.interval || 5) * 1000;
-    const wait = failures ? Math.min(LONGEST_BACKOFF, Math.max(base, 1000 * 2 ** Math.min(failures - 1, 5))) : base;
+    const wait = failures
+      ? Math.min(LONGEST_BACKOFF, Math.max(base, 1000 * 2 ** Math.min(failures - 1, 5)))
+      : base;
     timer = setTimeout(run, wait);
   }
 
@@ -128,7 +136,10 @@ export function createPoller(api, store, slots, prefs) {
     now,
     refresh: run,
     replan: plan,
-    stop() { stopped = true; clearTimeout(timer); },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
     // A new token, or none: whoever we are now, ask everything anew.
     reset() {
       store.set("whoami", null);

@@ -12,7 +12,7 @@ const DEFAULTS = {
   clock: "local",
   span: null,
   view: "slots",
-  columns: { command: true, owner: true, next_clock: false, rate: false, zone: false, policy: false },
+  columns: { owner: true, next_clock: false, rate: false, zone: false, policy: false },
   notify: false,
   sound: false,
   log: { follow: true, wrap: false, times: false, numbers: false, colour: true },
@@ -30,7 +30,8 @@ function read() {
 export function loadPrefs() {
   const kept = read();
   return {
-    ...DEFAULTS, ...kept,
+    ...DEFAULTS,
+    ...kept,
     columns: { ...DEFAULTS.columns, ...kept.columns },
     log: { ...DEFAULTS.log, ...kept.log },
   };
@@ -52,6 +53,7 @@ export function applyPrefs(prefs) {
   root.dataset.colours = prefs.colours;
   root.dataset.density = prefs.density;
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  root.dataset.motion = prefs.motion === "reduced" || (prefs.motion === "auto" && still) ? "reduced" : "full";
+  root.dataset.motion =
+    prefs.motion === "reduced" || (prefs.motion === "auto" && still) ? "reduced" : "full";
   root.style.setProperty("font-size", `${prefs.scale}%`);
 }

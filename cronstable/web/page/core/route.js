@@ -1,13 +1,16 @@
 // Deep links in the part after #: job/<name>[/<tab>], tv, timeline.
 
 export function readRoute(hash = location.hash) {
-  const [kind, name, tab] = hash.replace(/^#/, "").split("/").map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      return part;
-    }
-  });
+  const [kind, name, tab] = hash
+    .replace(/^#/, "")
+    .split("/")
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
   return { kind: kind ?? "", name: name ?? "", tab: tab ?? "" };
 }
 

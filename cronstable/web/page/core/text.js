@@ -1,7 +1,8 @@
 // Text of the daemon and of jobs, made safe to look at: nothing that steers a terminal or turns the
 // writing direction of what follows.
 
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]/g;
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]/g;
 
 // Put a replacement mark where a control character stands; tabs and line feeds stay.
 export function clean(value) {

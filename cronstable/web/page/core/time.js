@@ -28,7 +28,11 @@ export function parseInstant(text) {
 
 // 13:42 or 13:42:07
 export function clockTime(at, zone, seconds = false) {
-  return format(zone, { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) }).format(at);
+  return format(zone, {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(seconds ? { second: "2-digit" } : {}),
+  }).format(at);
 }
 
 // Sun 29 Nov
@@ -40,17 +44,26 @@ export function shortDate(at, zone) {
 export function absolute(at, zone) {
   if (at === null || at === undefined) return "";
   const text = format(zone, {
-    weekday: "short", day: "numeric", month: "short", year: "numeric",
-    hour: "2-digit", minute: "2-digit", second: "2-digit",
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
   }).format(at);
   return `${text} ${zoneLabel(zone)}`;
 }
 
-export function zoneLabel(zone) {
+function zoneLabel(zone) {
   return zone || localZone;
 }
 
-const STEPS = [[86400, "d"], [3600, "h"], [60, "min"]];
+const STEPS = [
+  [86400, "d"],
+  [3600, "h"],
+  [60, "min"],
+];
 
 // "12 min": one unit, rounded down, at most two when the second one matters.
 export function span(seconds) {

@@ -7,8 +7,12 @@ const DAY = 86400_000;
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const NICKNAMES = {
-  "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
-  "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
 };
 const FIELDS = {
   second: { low: 0, high: 59 },
@@ -143,11 +147,15 @@ function dayMatches(plan, label) {
   if (!plan.month.has.has(month) || !plan.year.has.has(date.getUTCFullYear())) return false;
   const day = date.getUTCDate();
   const weekday = date.getUTCDay();
-  const last = plan.dom.special.length || plan.dow.special.length
-    ? new Date(Date.UTC(date.getUTCFullYear(), month, 0)).getUTCDate() : 31;
-  const first = (weekday - (day - 1) % 7 + 7) % 7;
-  return (plan.dom.has.has(day) || plan.dom.special.some((rule) => rule.day(last, first) === day))
-    && (plan.dow.has.has(weekday) || plan.dow.special.some((rule) => rule.matches(day, weekday, last)));
+  const last =
+    plan.dom.special.length || plan.dow.special.length
+      ? new Date(Date.UTC(date.getUTCFullYear(), month, 0)).getUTCDate()
+      : 31;
+  const first = (weekday - ((day - 1) % 7) + 7) % 7;
+  return (
+    (plan.dom.has.has(day) || plan.dom.special.some((rule) => rule.day(last, first) === day)) &&
+    (plan.dow.has.has(weekday) || plan.dow.special.some((rule) => rule.matches(day, weekday, last)))
+  );
 }
 
 // Instants in (from, to] at which the schedule fires in the zone, ascending, at most limit.

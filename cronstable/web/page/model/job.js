@@ -4,18 +4,43 @@ import { parseInstant } from "../core/time.js";
 
 // State by the contract's order: the first that matches.
 const LABELS = {
-  disabled: "disabled", verifying: "verifying", running: "running", queued: "queued", paused: "paused",
-  failed: "failed", cancelled: "cancelled", unknown: "unknown", skipped: "skipped", ok: "ok", pending: "not run yet",
+  disabled: "disabled",
+  verifying: "verifying",
+  running: "running",
+  queued: "queued",
+  paused: "paused",
+  failed: "failed",
+  cancelled: "cancelled",
+  unknown: "unknown",
+  skipped: "skipped",
+  ok: "ok",
+  pending: "not run yet",
 };
 
 const RANKS = {
-  failed: 0, unknown: 2, cancelled: 3, verifying: 4, running: 5, queued: 6, skipped: 7, ok: 8, pending: 9,
-  paused: 10, disabled: 11,
+  failed: 0,
+  unknown: 2,
+  cancelled: 3,
+  verifying: 4,
+  running: 5,
+  queued: 6,
+  skipped: 7,
+  ok: 8,
+  pending: 9,
+  paused: 10,
+  disabled: 11,
 };
 
 export const FILTERS = [
-  ["all", "All"], ["failing", "Failing"], ["overdue", "Overdue"], ["running", "Running"], ["queued", "Queued"],
-  ["paused", "Paused"], ["ok", "OK"], ["other", "Other"], ["disabled", "Disabled"],
+  ["all", "All"],
+  ["failing", "Failing"],
+  ["overdue", "Overdue"],
+  ["running", "Running"],
+  ["queued", "Queued"],
+  ["paused", "Paused"],
+  ["ok", "OK"],
+  ["other", "Other"],
+  ["disabled", "Disabled"],
 ];
 
 // Build the view of each job from one answer of /jobs, received at an instant of the daemon's clock.
@@ -27,8 +52,10 @@ function view(raw, index, receivedAt, old) {
   const last = raw.last_run;
   const status = statusOf(raw);
   const lastAt = last ? parseInstant(last.finished_at) : null;
-  const nextAt = raw.scheduled_in === null || raw.scheduled_in === undefined
-    ? null : steady(receivedAt + raw.scheduled_in * 1000, old?.nextAt);
+  const nextAt =
+    raw.scheduled_in === null || raw.scheduled_in === undefined
+      ? null
+      : steady(receivedAt + raw.scheduled_in * 1000, old?.nextAt);
   return {
     raw,
     index,
@@ -44,7 +71,8 @@ function view(raw, index, receivedAt, old) {
     runningSince: raw.running ? (old?.runningSince ?? receivedAt) : null,
     sawStart: raw.running ? (old ? (old.raw.running ? old.sawStart : true) : false) : false,
     zone: raw.timezone ?? (raw.utc ? "UTC" : null),
-    haystack: old && old.raw.command === raw.command ? old.haystack : `${raw.name}\n${raw.command}`.toLowerCase(),
+    haystack:
+      old && old.raw.command === raw.command ? old.haystack : `${raw.name}\n${raw.command}`.toLowerCase(),
   };
 }
 
@@ -67,24 +95,37 @@ export function statusOf(raw) {
 
 // An outcome that this page has never heard of is shown as unknown, never as a success.
 export function outcomeStatus(outcome) {
-  return { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled", skipped: "skipped" }[outcome] ?? "unknown";
+  return (
+    { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled", skipped: "skipped" }[
+      outcome
+    ] ?? "unknown"
+  );
 }
 
 export function outcomeWord(outcome) {
   return { success: "ok", failure: "failed" }[outcome] ?? String(outcome);
 }
 
-export function inGroup(job, group) {
+function inGroup(job, group) {
   switch (group) {
-    case "all": return true;
-    case "failing": return job.failing;
-    case "overdue": return job.overdue;
-    case "running": return job.raw.running;
-    case "queued": return job.status === "queued";
-    case "paused": return Boolean(job.raw.paused);
-    case "ok": return job.status === "ok";
-    case "disabled": return !job.raw.enabled;
-    default: return ["pending", "unknown", "skipped", "cancelled"].includes(job.status);
+    case "all":
+      return true;
+    case "failing":
+      return job.failing;
+    case "overdue":
+      return job.overdue;
+    case "running":
+      return job.raw.running;
+    case "queued":
+      return job.status === "queued";
+    case "paused":
+      return Boolean(job.raw.paused);
+    case "ok":
+      return job.status === "ok";
+    case "disabled":
+      return !job.raw.enabled;
+    default:
+      return ["pending", "unknown", "skipped", "cancelled"].includes(job.status);
   }
 }
 
@@ -121,7 +162,9 @@ const SORTS = {
 
 export function select(jobs, { text, group, sort, reverse }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const kept = jobs.filter((job) => inGroup(job, group) && words.every((word) => job.haystack.includes(word)));
+  const kept = jobs.filter(
+    (job) => inGroup(job, group) && words.every((word) => job.haystack.includes(word)),
+  );
   const compare = SORTS[sort] ?? SORTS.attention;
   const sign = reverse ? -1 : 1;
   return kept.sort((a, b) => sign * compare(a, b) || a.index - b.index);

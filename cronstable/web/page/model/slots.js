@@ -28,7 +28,15 @@ export function createSlotBook(api, onChange) {
   function book(name) {
     let found = books.get(name);
     if (!found) {
-      found = { slots: new Map(), runs: new Map(), slotsFrom: Infinity, askedRuns: false, askedAt: 0, wantedAt: 0, revision: 0 };
+      found = {
+        slots: new Map(),
+        runs: new Map(),
+        slotsFrom: Infinity,
+        askedRuns: false,
+        askedAt: 0,
+        wantedAt: 0,
+        revision: 0,
+      };
       books.set(name, found);
     }
     return found;
@@ -43,11 +51,19 @@ export function createSlotBook(api, onChange) {
       const startedAt = parseInstant(entry.started_at);
       if (entry.result === "open") open.set(`${at} ${entry.job}`, at);
       else open.delete(`${at} ${entry.job}`);
-      if (old && old.result === entry.result && old.startedAt === startedAt && old.reason === entry.reason) continue;
+      if (old && old.result === entry.result && old.startedAt === startedAt && old.reason === entry.reason)
+        continue;
       if (!old) total += 1;
       // A long gap comes as one entry: so many slots up to an instant.
       const until = parseInstant(entry.until) ?? at;
-      found.slots.set(at, { at, until, count: entry.count ?? 1, result: entry.result, reason: entry.reason, startedAt });
+      found.slots.set(at, {
+        at,
+        until,
+        count: entry.count ?? 1,
+        result: entry.result,
+        reason: entry.reason,
+        startedAt,
+      });
       found.revision += 1;
       if (found.slots.size > KEEP_SLOTS) total -= prune(found.slots);
     }
@@ -74,10 +90,15 @@ export function createSlotBook(api, onChange) {
   // Ask for what is new since the last time.
   async function refresh(now) {
     if (supported === false) return;
-    const since = newest === null ? now - (small ? BACK : OVERLAP) : Math.max(Math.min(newest - OVERLAP, ...open.values()), now - BACK);
+    const since =
+      newest === null
+        ? now - (small ? BACK : OVERLAP)
+        : Math.max(Math.min(newest - OVERLAP, ...open.values()), now - BACK);
     let answer;
     try {
-      answer = await api.get(`/slots?since=${encodeURIComponent(new Date(since).toISOString())}&limit=${PAGE}`);
+      answer = await api.get(
+        `/slots?since=${encodeURIComponent(new Date(since).toISOString())}&limit=${PAGE}`,
+      );
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) supported = false;
       else throw error;
@@ -86,7 +107,8 @@ export function createSlotBook(api, onChange) {
     supported = true;
     unaccounted = answer.unaccounted ?? 0;
     take(answer.slots);
-    const oldest = answer.slots.length >= PAGE ? parseInstant(answer.slots[answer.slots.length - 1].slot) : since;
+    const oldest =
+      answer.slots.length >= PAGE ? parseInstant(answer.slots[answer.slots.length - 1].slot) : since;
     if (newest === null || oldest > newest) {
       // The first page, or a full one that left a hole: only what is newer than it counts as covered.
       coveredFrom = oldest;
@@ -114,7 +136,11 @@ export function createSlotBook(api, onChange) {
     const old = found.runs.get(key);
     if (old && old.finishedAt === finishedAt) return;
     found.runs.set(key, {
-      startedAt, finishedAt, outcome: run.outcome, duration: run.duration, exitCode: run.exit_code,
+      startedAt,
+      finishedAt,
+      outcome: run.outcome,
+      duration: run.duration,
+      exitCode: run.exit_code,
       reason: run.fail_reason ?? run.skip_reason ?? null,
     });
     found.revision += 1;
@@ -126,7 +152,10 @@ export function createSlotBook(api, onChange) {
     const found = book(name);
     const floor = Math.max(from, now - 8 * 86400_000);
     found.wantedAt = now;
-    const needsSlots = supported !== false && Math.min(found.slotsFrom, small ? coveredFrom : Infinity) > floor + 1000 && now - found.askedAt > 10_000;
+    const needsSlots =
+      supported !== false &&
+      Math.min(found.slotsFrom, small ? coveredFrom : Infinity) > floor + 1000 &&
+      now - found.askedAt > 10_000;
     const needsRuns = !found.askedRuns && (!found.askedAt || now - found.askedAt > 10_000);
     if ((!needsSlots && !needsRuns) || wanted.some((entry) => entry.name === name)) return;
     wanted.push({ name, floor, needsSlots, needsRuns, now });
@@ -143,11 +172,13 @@ export function createSlotBook(api, onChange) {
     while (fetching < 2 && wanted.length) {
       const entry = wanted.pop();
       fetching += 1;
-      load(entry).catch(() => {}).finally(() => {
-        fetching -= 1;
-        onChange();
-        pump();
-      });
+      load(entry)
+        .catch(() => {})
+        .finally(() => {
+          fetching -= 1;
+          onChange();
+          pump();
+        });
     }
     if (wanted.length > 60) wanted.splice(0, wanted.length - 60);
   }
@@ -162,7 +193,9 @@ export function createSlotBook(api, onChange) {
     }
     if (needsSlots && supported !== false) {
       const since = encodeURIComponent(new Date(floor).toISOString());
-      const answer = await api.get(`/slots?job=${encodeURIComponent(name)}&since=${since}&limit=${KEEP_SLOTS}`);
+      const answer = await api.get(
+        `/slots?job=${encodeURIComponent(name)}&since=${since}&limit=${KEEP_SLOTS}`,
+      );
       take(answer.slots);
       found.slotsFrom = floor;
     }
@@ -174,13 +207,22 @@ export function createSlotBook(api, onChange) {
     newest = null;
     coveredFrom = Infinity;
     open.clear();
-    for (const found of books.values()) Object.assign(found, { slotsFrom: Infinity, askedRuns: false, askedAt: 0 });
+    for (const found of books.values())
+      Object.assign(found, { slotsFrom: Infinity, askedRuns: false, askedAt: 0 });
   }
 
   return {
-    refresh, restart, want, missedRun, noteJobs,
-    get unaccounted() { return unaccounted; },
-    get supported() { return supported !== false; },
+    refresh,
+    restart,
+    want,
+    missedRun,
+    noteJobs,
+    get unaccounted() {
+      return unaccounted;
+    },
+    get supported() {
+      return supported !== false;
+    },
     known: (name) => books.get(name),
   };
 }
@@ -196,7 +238,8 @@ export function marks(found, job, from, to, now) {
     const reach = slot.startedAt ?? slot.at;
     if (reach > to || Math.max(reach, slot.at) < from - 7 * 86400_000) continue;
     if (slot.result !== "ran") {
-      if (slot.until >= from && slot.at <= to) list.push({ at: slot.at, end: slot.until, kind: slot.result, slot });
+      if (slot.until >= from && slot.at <= to)
+        list.push({ at: slot.at, end: slot.until, kind: slot.result, slot });
       continue;
     }
     const key = slot.startedAt ?? slot.at;
@@ -229,7 +272,10 @@ function runNear(runs, at) {
 }
 
 function kindOf(outcome) {
-  return { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled" }[outcome] ?? "unknown";
+  return (
+    { success: "ok", failure: "failed", cancelled: "cancelled", replaced: "cancelled" }[outcome] ??
+    "unknown"
+  );
 }
 
 // When the instance that runs now has started: {at, exact}; not exact is the time since this page has seen it.
@@ -237,7 +283,8 @@ export function runningStart(found, job) {
   let best = null;
   if (found) {
     for (const slot of found.slots.values()) {
-      if (slot.startedAt !== null && slot.startedAt > (job.lastAt ?? 0) && slot.startedAt > (best ?? 0)) best = slot.startedAt;
+      if (slot.startedAt !== null && slot.startedAt > (job.lastAt ?? 0) && slot.startedAt > (best ?? 0))
+        best = slot.startedAt;
     }
   }
   return { at: best ?? job.runningSince, exact: best !== null || job.sawStart };

@@ -51,7 +51,8 @@ function timeWords({ second, minute, hour }) {
   }
   const step = hour.list.length > 2 ? evenStep(hour.list, 24) : 0;
   if (step && minute.list.length === 1) {
-    const start = hour.list[0] || minute.list[0] ? ` from ${two(hour.list[0])}:${two(minute.list[0])}${tail}` : "";
+    const start =
+      hour.list[0] || minute.list[0] ? ` from ${two(hour.list[0])}:${two(minute.list[0])}${tail}` : "";
     return { text: `every ${step} h${start}` };
   }
   if (hour.list.length * minute.list.length > 3) return null;
@@ -96,7 +97,8 @@ function specialWords(dom, dow, months) {
     if (last) return `last ${DAYS[Number(last[1]) % 7]}${where}`;
     const nth = /^(\w+)#([1-5])$/.exec(dow.special[0].text);
     if (nth) {
-      const day = DAYS.find((name) => name.toLowerCase() === nth[1].toLowerCase()) ?? DAYS[Number(nth[1]) % 7];
+      const day =
+        DAYS.find((name) => name.toLowerCase() === nth[1].toLowerCase()) ?? DAYS[Number(nth[1]) % 7];
       return `${ordinal(Number(nth[2]))} ${day}${where}`;
     }
   }
@@ -113,7 +115,9 @@ function weekdayWords(list) {
 function monthWords(list) {
   const found = runs(list);
   if (found.length > 3) return null;
-  return found.map(([low, high]) => (low === high ? MONTHS[low - 1] : `${MONTHS[low - 1]}–${MONTHS[high - 1]}`)).join(", ");
+  return found
+    .map(([low, high]) => (low === high ? MONTHS[low - 1] : `${MONTHS[low - 1]}–${MONTHS[high - 1]}`))
+    .join(", ");
 }
 
 // The step of a list that repeats evenly around a whole, or 0.
@@ -134,7 +138,7 @@ function runs(list) {
 }
 
 function ordinal(value) {
-  const end = value % 100 > 10 && value % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][value % 10] ?? "th";
+  const end = value % 100 > 10 && value % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][value % 10] ?? "th");
   return `${value}${end}`;
 }
 

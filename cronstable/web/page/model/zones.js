@@ -8,20 +8,19 @@ function formatter(zone) {
   let made = formatters.get(zone);
   if (!made) {
     made = new Intl.DateTimeFormat("en-US", {
-      timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric",
-      hour: "numeric", minute: "numeric", second: "numeric", era: "short",
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+      era: "short",
     });
     formatters.set(zone, made);
   }
   return made;
-}
-
-export function knowsZone(zone) {
-  try {
-    return Boolean(formatter(zone));
-  } catch {
-    return false;
-  }
 }
 
 // Milliseconds that the wall clock of the zone is ahead of UTC at an instant.

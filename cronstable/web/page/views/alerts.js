@@ -40,9 +40,18 @@ export function createAlerts(app) {
 
   function tell(jobs) {
     if (prefs.notify && globalThis.Notification?.permission === "granted" && document.hidden) {
-      const text = jobs.slice(0, 4).map((job) => `${job.name} (${exitWords(job.raw.last_run)})`).join(", ");
-      const notice = new Notification(jobs.length === 1 ? "A job failed" : `${jobs.length} jobs failed`, { body: text, tag: "cronstable-failing" });
-      notice.onclick = () => { focus(); app.openJob(jobs[0].name, "log"); };
+      const text = jobs
+        .slice(0, 4)
+        .map((job) => `${job.name} (${exitWords(job.raw.last_run)})`)
+        .join(", ");
+      const notice = new Notification(jobs.length === 1 ? "A job failed" : `${jobs.length} jobs failed`, {
+        body: text,
+        tag: "cronstable-failing",
+      });
+      notice.onclick = () => {
+        focus();
+        app.openJob(jobs[0].name, "log");
+      };
     }
     if (prefs.sound) {
       alarmSince ??= Date.now();
@@ -88,9 +97,12 @@ export function createAlerts(app) {
 // The worst thing that the cluster view says, in words, or an empty text.
 export function clusterTrouble(cluster) {
   if (!cluster?.enabled) return "";
-  if (cluster.conflict_names?.length) return `Two nodes are called ${cluster.conflict_names.join(", ")}: Leader jobs stand down until one is renamed.`;
-  if (cluster.size_conflict) return `The nodes disagree about the size of the cluster (${cluster.conflicting_sizes.join(", ")}): Leader jobs stand down.`;
-  if (cluster.policy_conflict) return `The nodes disagree about the cluster policy (${cluster.conflicting_policies.join(", ")}): Leader jobs stand down.`;
+  if (cluster.conflict_names?.length)
+    return `Two nodes are called ${cluster.conflict_names.join(", ")}: Leader jobs stand down until one is renamed.`;
+  if (cluster.size_conflict)
+    return `The nodes disagree about the size of the cluster (${cluster.conflicting_sizes.join(", ")}): Leader jobs stand down.`;
+  if (cluster.policy_conflict)
+    return `The nodes disagree about the cluster policy (${cluster.conflicting_policies.join(", ")}): Leader jobs stand down.`;
   if (cluster.conflict) return "The cluster has a conflict: Leader jobs stand down.";
   if (cluster.quorate === false) {
     return cluster.backend === "gossip"

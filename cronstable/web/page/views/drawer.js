@@ -1,18 +1,27 @@
 // The drawer: what one job is doing, beside the list. The list keeps its place and its keys.
 
 import { choice, h, icon, iconButton, setAttr, setClass, setText, show } from "../core/dom.js";
-import { absolute, ago, clockTime, parseInstant, plural, until } from "../core/time.js";
-import { exitWords } from "../model/job.js";
-import { scheduleWords } from "../model/words.js";
+import { factsOf, fillFacts } from "./facts.js";
 import { historyTab } from "./tab-history.js";
 import { logTab } from "./tab-log.js";
 import { resourcesTab } from "./tab-resources.js";
 import { scheduleTab } from "./tab-schedule.js";
-import { breachWords, tagsOf } from "./row.js";
+import { tagsOf } from "./tags.js";
 
-const TABS = [["log", "Log"], ["history", "History"], ["schedule", "Schedule"], ["resources", "Resources"]];
+const TABS = [
+  ["log", "Log"],
+  ["history", "History"],
+  ["schedule", "Schedule"],
+  ["resources", "Resources"],
+];
 const MAKERS = { log: logTab, history: historyTab, schedule: scheduleTab, resources: resourcesTab };
-const PAUSES = [[900, "15 min"], [3600, "1 h"], [14400, "4 h"], [86400, "1 day"], [604800, "7 days"]];
+const PAUSES = [
+  [900, "15 min"],
+  [3600, "1 h"],
+  [14400, "4 h"],
+  [86400, "1 day"],
+  [604800, "7 days"],
+];
 
 export function createDrawer(app, root) {
   const { store, actions } = app;
@@ -22,23 +31,59 @@ export function createDrawer(app, root) {
   const command = h("code", { class: "drawer-command" });
   const facts = h("dl", { class: "facts-list" });
   const note = h("p", { class: "drawer-note", role: "status", hidden: true });
-  const run = h("button", { type: "button", class: "button primary", on: { click: () => actions.start(name) } }, icon("run"), "Run");
+  const run = h(
+    "button",
+    { type: "button", class: "button primary", on: { click: () => actions.start(name) } },
+    icon("run"),
+    "Run",
+  );
   const stopText = h("span", { text: "Stop" });
-  const stop = h("button", { type: "button", class: "button danger", on: { click: () => actions.cancel(name) } }, icon("stop"), stopText);
+  const stop = h(
+    "button",
+    { type: "button", class: "button danger", on: { click: () => actions.cancel(name) } },
+    icon("stop"),
+    stopText,
+  );
   const pauseText = h("span");
-  const pause = h("button", { type: "button", class: "button", on: { click: pressPause } }, icon("pause"), pauseText);
+  const pause = h(
+    "button",
+    { type: "button", class: "button", on: { click: pressPause } },
+    icon("pause"),
+    pauseText,
+  );
   const pauseForm = pauseBox();
   const tabs = choice("About this job", TABS, "log", (tab) => openTab(tab));
   const place = h("div", { class: "drawer-place" });
-  const node = h("aside", { class: "drawer", "aria-label": "Job", hidden: true },
-    h("div", { class: "drawer-head" },
-      h("div", { class: "drawer-top" }, use, title, tags, h("span", { class: "grow" }), iconButton("close", "Close (Esc)", () => app.closeJob())),
-      h("div", { class: "row drawer-line" }, command, iconButton("copy", "Copy the command (c)", () => app.copy(store.state.byName.get(name)?.raw.command, "command"))),
+  const node = h(
+    "aside",
+    { class: "drawer", "aria-label": "Job", hidden: true },
+    h(
+      "div",
+      { class: "drawer-head" },
+      h(
+        "div",
+        { class: "drawer-top" },
+        use,
+        title,
+        tags,
+        h("span", { class: "grow" }),
+        iconButton("close", "Close (Esc)", () => app.closeJob()),
+      ),
+      h(
+        "div",
+        { class: "row drawer-line" },
+        command,
+        iconButton("copy", "Copy the command (c)", () =>
+          app.copy(store.state.byName.get(name)?.raw.command, "command"),
+        ),
+      ),
       facts,
       h("div", { class: "row drawer-acts" }, run, stop, pause, note),
-      pauseForm.node),
+      pauseForm.node,
+    ),
     h("div", { class: "panel-bar drawer-tabs" }, tabs.node),
-    place);
+    place,
+  );
   root.append(node);
 
   let name = null;
@@ -86,11 +131,13 @@ export function createDrawer(app, root) {
     setClass(use, job.raw.running ? `icon is-${job.status} spin` : `icon is-${job.status}`);
     setAttr(use.firstChild, "href", `#i-${job.status}`);
     setText(command, job.raw.command);
-    const wanted = [[job.label, ""], ...tagsOf(job, now)];
+    const wanted = [[job.label, ""], ...tagsOf(job)];
     const key = JSON.stringify(wanted);
     if (tags.dataset.key !== key) {
       tags.dataset.key = key;
-      tags.replaceChildren(...wanted.map(([text, kind, hint]) => h("span", { class: `tag ${kind}`, text, title: hint })));
+      tags.replaceChildren(
+        ...wanted.map(([text, kind, hint]) => h("span", { class: `tag ${kind}`, text, title: hint })),
+      );
     }
     fillFacts(facts, factsOf(job, app, now));
     const control = actions.may("control");
@@ -117,55 +164,55 @@ export function createDrawer(app, root) {
 
   function pauseBox() {
     let seconds = 3600;
-    const reason = h("input", { type: "text", placeholder: "Why (optional)", maxlength: "500", "aria-label": "Why it is paused" });
-    const length = choice("How long", PAUSES, seconds, (value) => { seconds = value; });
-    const form = h("form", { class: "row pause-form", hidden: true, on: { submit: (event) => {
-      event.preventDefault();
-      actions.pause(name, seconds, reason.value);
-      form.hidden = true;
-    } } }, length.node, reason, h("button", { type: "submit", class: "button", text: "Pause" }));
-    return { node: form, toggle() { form.hidden = !form.hidden; if (!form.hidden) reason.focus(); }, close() { form.hidden = true; } };
+    const reason = h("input", {
+      type: "text",
+      placeholder: "Why (optional)",
+      maxlength: "500",
+      "aria-label": "Why it is paused",
+    });
+    const length = choice("How long", PAUSES, seconds, (value) => {
+      seconds = value;
+    });
+    const form = h(
+      "form",
+      {
+        class: "row pause-form",
+        hidden: true,
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            actions.pause(name, seconds, reason.value);
+            form.hidden = true;
+          },
+        },
+      },
+      length.node,
+      reason,
+      h("button", { type: "submit", class: "button", text: "Pause" }),
+    );
+    return {
+      node: form,
+      toggle() {
+        form.hidden = !form.hidden;
+        if (!form.hidden) reason.focus();
+      },
+      close() {
+        form.hidden = true;
+      },
+    };
   }
 
   store.on(["jobs", "tick", "notes", "whoami", "slots"], render);
-  return { open, close, focus: () => title.focus(), get name() { return name; }, get tab() { return tab; }, openTab };
-}
-
-function fillFacts(list, facts) {
-  const key = facts.map((fact) => fact[0]).join("|");
-  if (list.dataset.key !== key) {
-    list.dataset.key = key;
-    list.replaceChildren(...facts.map(([label]) => h("div", {}, h("dt", { text: label }), h("dd"))));
-  }
-  facts.forEach(([, text, hint], i) => {
-    const cell = list.children[i].lastChild;
-    setText(cell, text);
-    setAttr(cell, "title", hint ?? null);
-  });
-}
-
-function factsOf(job, app, now) {
-  const { raw } = job;
-  const words = scheduleWords(raw.schedule_resolved ?? raw.schedule);
-  const zone = job.zone ?? "the host's time";
-  const facts = [["Schedule", [words, words ? `(${raw.schedule})` : raw.schedule, zone].filter(Boolean).join("  ")]];
-  if (raw.running) {
-    facts.push(["Running", [`for ${app.runningFor(job)}`, raw.pids.length ? `pid ${raw.pids.join(", ")}` : ""].filter(Boolean).join(", ")]);
-  }
-  const run = raw.last_run;
-  facts.push(["Last run", run ? [ago(job.lastAt, now), exitWords(run)].filter(Boolean).join(", ") : "never", run && absolute(job.lastAt, job.zone)]);
-  if (run?.fail_reason) facts.push(["Reason", run.fail_reason]);
-  facts.push(["Next run", raw.never_fires ? "never: no date matches" : job.nextAt === null ? (raw.running ? "after this run" : "none planned") : `${until(job.nextAt, now)}, at ${clockTime(job.nextAt, job.zone)}`, job.nextAt && absolute(job.nextAt, job.zone)]);
-  if (raw.retry) {
-    const at = parseInstant(raw.retry.nextRetryAt);
-    facts.push(["Retry", [`attempt ${raw.retry.attempt}${raw.retry.maxAttempts ? ` of ${raw.retry.maxAttempts}` : ""}`, at && until(at, now)].filter(Boolean).join(", ")]);
-  }
-  if (raw.paused) facts.push(["Paused", [`until ${absolute(parseInstant(raw.paused.until), null)}`, raw.paused.by && `by ${raw.paused.by}`, raw.paused.note].filter(Boolean).join(", ")]);
-  if (raw.sla?.breaches?.length) facts.push(["Overdue", raw.sla.breaches.map(breachWords).join("; ")]);
-  if (raw.pool) facts.push(["Pool", [raw.pool.name, plural(raw.pool.slots, "slot"), raw.pool.queued?.length ? `${raw.pool.queued.length} waiting: ${raw.pool.queued[0].waitingReason ?? ""}` : ""].filter(Boolean).join(", ")]);
-  if (raw.clusterPolicy) facts.push(["Runs on", raw.clusterPolicy === "EveryNode" ? "every node" : `${raw.clusterPolicy}${"clusterOwner" in raw ? `, ${raw.clusterOwner ?? "no quorum"}` : ""}`]);
-  if (raw.slot) facts.push(["Cluster slot", raw.slot.held ? "held by this node" : raw.slot.holder ? `held by ${raw.slot.holder.split("#")[0]}` : "free"]);
-  if (raw.limits) facts.push(["Limits", [raw.limits.cpu && `${raw.limits.cpu} CPU`, raw.limits.memory_bytes && `${Math.round(raw.limits.memory_bytes / 1048576)} MB`, raw.limits.processes && plural(raw.limits.processes, "process", "processes")].filter(Boolean).join(", ")]);
-  if (raw.priority) facts.push(["Priority", raw.priority]);
-  return facts;
+  return {
+    open,
+    close,
+    focus: () => title.focus(),
+    get name() {
+      return name;
+    },
+    get tab() {
+      return tab;
+    },
+    openTab,
+  };
 }

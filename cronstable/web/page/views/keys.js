@@ -8,17 +8,26 @@ export function createKeys(app) {
     const order = store.state.order ?? [];
     if (!order.length) return;
     const at = order.findIndex((job) => job.name === store.state.selected);
-    const next = at < 0 ? (by > 0 ? 0 : order.length - 1) : Math.max(0, Math.min(order.length - 1, at + by));
+    const next =
+      at < 0 ? (by > 0 ? 0 : order.length - 1) : Math.max(0, Math.min(order.length - 1, at + by));
     app.select(order[next].name);
   }
 
-  const withJob = (act) => () => { const job = selected(); if (job) act(job); };
-  const control = (act) => withJob((job) => { if (actions.may("control")) act(job); });
+  const withJob = (act) => () => {
+    const job = selected();
+    if (job) act(job);
+  };
+  const control = (act) =>
+    withJob((job) => {
+      if (actions.may("control")) act(job);
+    });
 
   const handlers = {
     "/": () => app.focusFilter(),
-    j: () => move(1), ArrowDown: () => move(1),
-    k: () => move(-1), ArrowUp: () => move(-1),
+    j: () => move(1),
+    ArrowDown: () => move(1),
+    k: () => move(-1),
+    ArrowUp: () => move(-1),
     Enter: withJob((job) => app.openJob(job.name)),
     l: withJob((job) => app.openJob(job.name, "log")),
     r: control((job) => actions.start(job.name)),
@@ -37,7 +46,12 @@ export function createKeys(app) {
 
   addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, textarea, select");
-    if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && (event.key === "k" || (event.ctrlKey && event.key === "p"))) {
+    if (
+      (event.ctrlKey || event.metaKey) &&
+      !event.shiftKey &&
+      !event.altKey &&
+      (event.key === "k" || (event.ctrlKey && event.key === "p"))
+    ) {
       event.preventDefault();
       if (app.overlays.id === "palette") app.overlays.close();
       else app.open("palette");
@@ -46,7 +60,8 @@ export function createKeys(app) {
     if (event.key === "Escape" && !app.overlays.isOpen) {
       if (typing) event.target.blur();
       else if (app.drawer.name) app.closeJob();
-      else if (store.state.filter.text || store.state.filter.group !== "all") app.setFilter({ text: "", group: "all" });
+      else if (store.state.filter.text || store.state.filter.group !== "all")
+        app.setFilter({ text: "", group: "all" });
       return;
     }
     if (typing || event.ctrlKey || event.metaKey || event.altKey || app.overlays.isOpen) return;

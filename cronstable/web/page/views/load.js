@@ -7,15 +7,34 @@ import { palette, paint } from "./strip-draw.js";
 const EVERY = 60_000;
 
 export function createLoad(app) {
-  const canvas = h("canvas", { class: "load-canvas", role: "img", "aria-label": "Starts by hour and minute" });
-  const bars = h("canvas", { class: "load-bars", role: "img", "aria-label": "Starts by minute of the hour" });
+  const canvas = h("canvas", {
+    class: "load-canvas",
+    role: "img",
+    "aria-label": "Starts by hour and minute",
+  });
+  const bars = h("canvas", {
+    class: "load-bars",
+    role: "img",
+    "aria-label": "Starts by minute of the hour",
+  });
   const words = h("div", { class: "load-words" });
   const tip = h("div", { class: "strip-tip", hidden: true });
   const chart = h("div", { class: "load-chart" }, canvas, bars);
   const node = h("div", { class: "tool split wide-left" }, chart, words, tip);
   let zone = localZone;
-  const zones = localZone === "UTC" ? [["UTC", "UTC"]] : [[localZone, localZone], ["UTC", "UTC"]];
-  const tools = [choice("Time zone", zones, zone, (value) => { zone = value; load(); }).node];
+  const zones =
+    localZone === "UTC"
+      ? [["UTC", "UTC"]]
+      : [
+          [localZone, localZone],
+          ["UTC", "UTC"],
+        ];
+  const tools = [
+    choice("Time zone", zones, zone, (value) => {
+      zone = value;
+      load();
+    }).node,
+  ];
   let active = false;
   let timer = null;
   let answer = null;
@@ -26,8 +45,11 @@ export function createLoad(app) {
     const tz = encodeURIComponent(zone);
     try {
       const [pressure, twins, hourly, daily] = await Promise.all([
-        app.api.get(`/schedule/pressure?tz=${tz}`), app.api.get("/schedule/duplicates"),
-        app.api.get(`/schedule/suggest?period=hourly&tz=${tz}`), app.api.get(`/schedule/suggest?period=daily&tz=${tz}`)]);
+        app.api.get(`/schedule/pressure?tz=${tz}`),
+        app.api.get("/schedule/duplicates"),
+        app.api.get(`/schedule/suggest?period=hourly&tz=${tz}`),
+        app.api.get(`/schedule/suggest?period=daily&tz=${tz}`),
+      ]);
       answer = pressure;
       draw();
       words.replaceChildren(...tell(pressure, twins, hourly, daily));
@@ -69,27 +91,93 @@ export function createLoad(app) {
       pen.textAlign = "center";
       answer.by_minute_fires.forEach((value, minute) => {
         pen.fillStyle = colours.strong;
-        pen.fillRect(left + minute * cell, 48 - (value / top) * 44, cell - 1, Math.max(0.75, (value / top) * 44));
+        pen.fillRect(
+          left + minute * cell,
+          48 - (value / top) * 44,
+          cell - 1,
+          Math.max(0.75, (value / top) * 44),
+        );
         pen.fillStyle = colours.text;
-        if (minute % 5 === 0) pen.fillText(`:${String(minute).padStart(2, "0")}`, left + (minute + 0.5) * cell, 60);
+        if (minute % 5 === 0)
+          pen.fillText(`:${String(minute).padStart(2, "0")}`, left + (minute + 0.5) * cell, 60);
       });
     });
   }
 
   function tell(pressure, twins, hourly, daily) {
     const busiest = pressure.busiest_minute;
-    const parts = [h("p", { text: `${plural(pressure.total_fires, "start")} of ${plural(pressure.jobs, "job")} in ${pressure.hours} hours.` })];
-    if (busiest) parts.push(h("p", { text: `Busiest: minute :${String(busiest.minute).padStart(2, "0")}, ${plural(busiest.fires, "start")} of ${plural(busiest.jobs, "job")}.` }));
-    parts.push(h("p", { class: "soft", text: pressure.empty_minutes.length ? `${plural(pressure.empty_minutes.length, "minute")} of the hour ${pressure.empty_minutes.length === 1 ? "is" : "are"} free.` : "No minute of the hour is free." }));
-    const slots = [["Room for an hourly job", hourly], ["Room for a daily job", daily]];
+    const parts = [
+      h("p", {
+        text: `${plural(pressure.total_fires, "start")} of ${plural(pressure.jobs, "job")} in ${pressure.hours} hours.`,
+      }),
+    ];
+    if (busiest)
+      parts.push(
+        h("p", {
+          text: `Busiest: minute :${String(busiest.minute).padStart(2, "0")}, ${plural(busiest.fires, "start")} of ${plural(busiest.jobs, "job")}.`,
+        }),
+      );
+    parts.push(
+      h("p", {
+        class: "soft",
+        text: pressure.empty_minutes.length
+          ? `${plural(pressure.empty_minutes.length, "minute")} of the hour ${pressure.empty_minutes.length === 1 ? "is" : "are"} free.`
+          : "No minute of the hour is free.",
+      }),
+    );
+    const slots = [
+      ["Room for an hourly job", hourly],
+      ["Room for a daily job", daily],
+    ];
     for (const [title, suggestion] of slots) {
-      parts.push(h("h3", { text: title }), h("p", { class: "row" },
-        ...[suggestion.expression, ...suggestion.alternatives.map((one) => one.expression)].map((text, i) => h("button", { type: "button", class: i ? "link mono" : "button mono", text, title: "Copy", on: { click: () => app.copy(text, "schedule") } }))),
-      h("p", { class: "soft" }, "or let the name choose: ", h("button", { type: "button", class: "link mono", text: suggestion.hash_hint, on: { click: () => app.copy(suggestion.hash_hint, "schedule") } })));
+      parts.push(
+        h("h3", { text: title }),
+        h(
+          "p",
+          { class: "row" },
+          ...[suggestion.expression, ...suggestion.alternatives.map((one) => one.expression)].map(
+            (text, i) =>
+              h("button", {
+                type: "button",
+                class: i ? "link mono" : "button mono",
+                text,
+                title: "Copy",
+                on: { click: () => app.copy(text, "schedule") },
+              }),
+          ),
+        ),
+        h(
+          "p",
+          { class: "soft" },
+          "or let the name choose: ",
+          h("button", {
+            type: "button",
+            class: "link mono",
+            text: suggestion.hash_hint,
+            on: { click: () => app.copy(suggestion.hash_hint, "schedule") },
+          }),
+        ),
+      );
     }
     if (twins.groups.length) {
-      parts.push(h("h3", { text: "Same schedule" }), h("ul", { class: "twins" }, twins.groups.slice(0, 6).map((group) => h("li", {},
-        h("code", { text: group.expression }), h("span", { class: "soft", text: ` ${plural(group.count, "job")}: ${group.jobs.slice(0, 4).join(", ")}${group.count > 4 ? ", …" : ""}` })))));
+      parts.push(
+        h("h3", { text: "Same schedule" }),
+        h(
+          "ul",
+          { class: "twins" },
+          twins.groups.slice(0, 6).map((group) =>
+            h(
+              "li",
+              {},
+              h("code", { text: group.expression }),
+              h("span", {
+                class: "soft",
+                text: ` ${plural(group.count, "job")}: ${group.jobs.slice(0, 4).join(", ")}${group.count > 4 ? ", …" : ""}`,
+              }),
+            ),
+          ),
+        ),
+      );
     }
     return parts;
   }
@@ -103,12 +191,24 @@ export function createLoad(app) {
     show(tip, value !== undefined);
     if (value === undefined) return;
     const named = answer.top_cells.find((one) => one.hour === hour && one.minute === minute);
-    tip.replaceChildren(h("strong", { text: `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}` }), h("div", { class: "soft", text: plural(value, "start") }), ...(named ? [h("div", { class: "soft", text: named.jobs.join(", ") })] : []));
+    tip.replaceChildren(
+      h("strong", { text: `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}` }),
+      h("div", { class: "soft", text: plural(value, "start") }),
+      ...(named ? [h("div", { class: "soft", text: named.jobs.join(", ") })] : []),
+    );
     tip.style.setProperty("left", `${Math.min(event.clientX + 14, innerWidth - 320)}px`);
     tip.style.setProperty("top", `${event.clientY + 18}px`);
   });
   canvas.addEventListener("pointerleave", () => show(tip, false));
   new ResizeObserver(() => draw()).observe(chart);
   app.store.on(["prefs"], () => draw());
-  return { node, tools, setActive(value) { active = value; if (value) load(); else clearTimeout(timer); } };
+  return {
+    node,
+    tools,
+    setActive(value) {
+      active = value;
+      if (value) load();
+      else clearTimeout(timer);
+    },
+  };
 }

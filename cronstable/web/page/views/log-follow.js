@@ -14,24 +14,31 @@ export function followLog(app, name, pane, { source = null, separators = true } 
   let failures = 0;
 
   async function once() {
-    const run = `${name} ${runs += 1}`;
+    const run = `${name} ${(runs += 1)}`;
     const outcome = { run, end: null, lines: 0 };
     let before = Date.now();
     let live = false;
     pane.say("connecting…");
-    await app.api.stream(`/jobs/${segment(name)}/logs`, (type, data) => {
-      const said = JSON.parse(data);
-      if (type === "end") outcome.end = said;
-      if (type !== "line") return;
-      const now = Date.now();
-      live ||= now - before > REPLAY_GAP;
-      before = now;
-      if (!outcome.lines) arrived(run);
-      outcome.lines += 1;
-      pane.add(said.stream, said.line, { at: live ? app.now() : null, source, run });
-    }, stop.signal, () => pane.say("live")).catch((error) => {
-      if (error instanceof ApiError || stop.signal.aborted) throw error;
-    });
+    await app.api
+      .stream(
+        `/jobs/${segment(name)}/logs`,
+        (type, data) => {
+          const said = JSON.parse(data);
+          if (type === "end") outcome.end = said;
+          if (type !== "line") return;
+          const now = Date.now();
+          live ||= now - before > REPLAY_GAP;
+          before = now;
+          if (!outcome.lines) arrived(run);
+          outcome.lines += 1;
+          pane.add(said.stream, said.line, { at: live ? app.now() : null, source, run });
+        },
+        stop.signal,
+        () => pane.say("live"),
+      )
+      .catch((error) => {
+        if (error instanceof ApiError || stop.signal.aborted) throw error;
+      });
     return outcome;
   }
 
@@ -64,8 +71,10 @@ export function followLog(app, name, pane, { source = null, separators = true } 
     const before = ended;
     ended = end.started_at ?? null;
     const at = parseInstant(ended);
-    if (end.reason === "no-output" || !ended) pane.say(app.store.state.byName.get(name)?.raw.running ? "no output yet" : "has not run yet");
-    else if (!lines && before !== ended) pane.say(`the run of ${clockTime(at, null, true)} left no output here`);
+    if (end.reason === "no-output" || !ended)
+      pane.say(app.store.state.byName.get(name)?.raw.running ? "no output yet" : "has not run yet");
+    else if (!lines && before !== ended)
+      pane.say(`the run of ${clockTime(at, null, true)} left no output here`);
     else pane.say(`end of the run of ${clockTime(at, null, true)}`);
   }
 
@@ -78,9 +87,17 @@ export function followLog(app, name, pane, { source = null, separators = true } 
         const job = state.byName.get(name);
         if (!job || !state.conn.ok || state.conn.at < since + 100) return;
         const last = job.raw.last_run?.started_at ?? null;
-        if (job.raw.running || (last !== ended && last !== null && ended !== null) || (ended === null && last !== null)) done();
+        if (
+          job.raw.running ||
+          (last !== ended && last !== null && ended !== null) ||
+          (ended === null && last !== null)
+        )
+          done();
       });
-      const done = () => { off(); resolve(); };
+      const done = () => {
+        off();
+        resolve();
+      };
       stop.signal.addEventListener("abort", done, { once: true });
     });
   }
@@ -94,7 +111,11 @@ export function followLog(app, name, pane, { source = null, separators = true } 
 
   loop().catch((error) => {
     if (stop.signal.aborted) return;
-    pane.say(error instanceof ApiError && error.status === 404 ? "the daemon no longer has this job" : error.message);
+    pane.say(
+      error instanceof ApiError && error.status === 404
+        ? "the daemon no longer has this job"
+        : error.message,
+    );
   });
   return () => stop.abort();
 }

@@ -20,22 +20,71 @@ export function createLogPane(app, { label, height = null } = {}) {
   let query = null;
   let blocks = [];
 
-  const search = h("input", { type: "search", class: "log-search", placeholder: "Search the log", "aria-label": "Search the log",
-    spellcheck: "false", on: { input: () => look(), keydown: (event) => { if (event.key === "Enter") step(event.shiftKey ? -1 : 1); } } });
+  const search = h("input", {
+    type: "search",
+    class: "log-search",
+    placeholder: "Search the log",
+    "aria-label": "Search the log",
+    spellcheck: "false",
+    on: {
+      input: () => look(),
+      keydown: (event) => {
+        if (event.key === "Enter") step(event.shiftKey ? -1 : 1);
+      },
+    },
+  });
   const regex = check("Regex", false, () => look());
   const only = check("Only matches", false, () => look());
   const hits = h("span", { class: "faint log-hits", role: "status" });
-  const list = h("div", { class: "log-lines", tabindex: "0", role: "log", "aria-live": "off", "aria-label": label ?? "Output" });
+  const list = h("div", {
+    class: "log-lines",
+    tabindex: "0",
+    role: "log",
+    "aria-live": "off",
+    "aria-label": label ?? "Output",
+  });
   const state = h("span", { class: "soft log-state" });
-  const resume = h("button", { type: "button", class: "button log-follow", text: "Follow", hidden: true, on: { click: () => follow(true) } });
-  const options = h("span", { class: "row log-options" },
-    ...[["follow", "Follow"], ["wrap", "Wrap"], ["times", "Times"], ["numbers", "Numbers"], ["colour", "Colour"]].map(([key, text]) => check(text, prefs[key], (on) => option(key, on), key).node));
-  const node = h("div", { class: "log-pane" },
-    h("div", { class: "log-bar" }, h("label", { class: "search" }, icon("search"), search), regex.node, only.node, hits, h("span", { class: "grow" }),
-      h("button", { type: "button", class: "link", text: "Save", title: "Save the lines to a file", on: { click: download } }),
-      h("button", { type: "button", class: "link", text: "Clear", on: { click: () => clear() } })),
+  const resume = h("button", {
+    type: "button",
+    class: "button log-follow",
+    text: "Follow",
+    hidden: true,
+    on: { click: () => follow(true) },
+  });
+  const options = h(
+    "span",
+    { class: "row log-options" },
+    ...[
+      ["follow", "Follow"],
+      ["wrap", "Wrap"],
+      ["times", "Times"],
+      ["numbers", "Numbers"],
+      ["colour", "Colour"],
+    ].map(([key, text]) => check(text, prefs[key], (on) => option(key, on), key).node),
+  );
+  const node = h(
+    "div",
+    { class: "log-pane" },
+    h(
+      "div",
+      { class: "log-bar" },
+      h("label", { class: "search" }, icon("search"), search),
+      regex.node,
+      only.node,
+      hits,
+      h("span", { class: "grow" }),
+      h("button", {
+        type: "button",
+        class: "link",
+        text: "Save",
+        title: "Save the lines to a file",
+        on: { click: download },
+      }),
+      h("button", { type: "button", class: "link", text: "Clear", on: { click: () => clear() } }),
+    ),
     list,
-    h("div", { class: "log-foot" }, state, h("span", { class: "grow" }), resume, options));
+    h("div", { class: "log-foot" }, state, h("span", { class: "grow" }), resume, options),
+  );
   if (height) list.style.setProperty("height", height);
   looks();
 
@@ -87,14 +136,28 @@ export function createLogPane(app, { label, height = null } = {}) {
 
   function draw(line) {
     if (line.separator) return h("div", { class: "log-separator", text: line.text });
-    const node = h("div", { class: `log-line ${streamClass(line.stream)}`, data: {
-      n: String(line.number), t: line.at ? clockTime(line.at, null, true) : "" } });
-    if (line.source) node.append(h("span", { class: `log-source source-${line.source.index}`, text: line.source.name }));
+    const node = h("div", {
+      class: `log-line ${streamClass(line.stream)}`,
+      data: {
+        n: String(line.number),
+        t: line.at ? clockTime(line.at, null, true) : "",
+      },
+    });
+    if (line.source)
+      node.append(h("span", { class: `log-source source-${line.source.index}`, text: line.source.name }));
     if (line.stream.startsWith("verify")) node.append(h("span", { class: "tag", text: "verify" }));
-    const text = line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} … (${line.text.length - LONGEST} more)` : line.text;
-    for (const { text: part, classes, colour } of prefs.colour ? colourPieces(text) : [{ text: withoutColour(text), classes: "", colour: null }]) {
+    const text =
+      line.text.length > LONGEST
+        ? `${line.text.slice(0, LONGEST)} … (${line.text.length - LONGEST} more)`
+        : line.text;
+    for (const { text: part, classes, colour } of prefs.colour
+      ? colourPieces(text)
+      : [{ text: withoutColour(text), classes: "", colour: null }]) {
       if (!classes && !colour) node.append(clean(part));
-      else node.append(h("span", { class: classes || null, text: part, style: colour ? { color: colour } : {} }));
+      else
+        node.append(
+          h("span", { class: classes || null, text: part, style: colour ? { color: colour } : {} }),
+        );
     }
     return node;
   }
@@ -134,12 +197,16 @@ export function createLogPane(app, { label, height = null } = {}) {
 
   // Only a movement upwards by a person stops following; reaching the end starts it again.
   let lastTop = 0;
-  list.addEventListener("scroll", () => {
-    const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 6;
-    if (atEnd && !following && prefs.follow) follow(true);
-    else if (!atEnd && following && list.scrollTop < lastTop - 2) follow(false);
-    lastTop = list.scrollTop;
-  }, { passive: true });
+  list.addEventListener(
+    "scroll",
+    () => {
+      const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 6;
+      if (atEnd && !following && prefs.follow) follow(true);
+      else if (!atEnd && following && list.scrollTop < lastTop - 2) follow(false);
+      lastTop = list.scrollTop;
+    },
+    { passive: true },
+  );
 
   function matches(line) {
     if (line.separator) return true;
@@ -151,7 +218,10 @@ export function createLogPane(app, { label, height = null } = {}) {
     let problem = "";
     if (search.value) {
       try {
-        query = new RegExp(regex.box.checked ? search.value : search.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+        query = new RegExp(
+          regex.box.checked ? search.value : search.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"),
+          "i",
+        );
       } catch {
         problem = "not a regex";
       }
@@ -206,13 +276,20 @@ export function createLogPane(app, { label, height = null } = {}) {
   }
 
   function download() {
-    const text = [...lines, ...waiting].map((line) => (line.separator ? `# ${line.text}` : [line.source?.name, withoutColour(line.text)].filter(Boolean).join(": "))).join("\n");
+    const text = [...lines, ...waiting]
+      .map((line) =>
+        line.separator
+          ? `# ${line.text}`
+          : [line.source?.name, withoutColour(line.text)].filter(Boolean).join(": "),
+      )
+      .join("\n");
     saveText(`${(label ?? "log").replace(/[^\w.-]+/g, "_")}.log`, `${text}\n`);
   }
 
   footer();
   return {
-    node, clear,
+    node,
+    clear,
     add(stream, text, { at: when = null, source = null, run = null } = {}) {
       count += 1;
       waiting.push({ stream, text, at: when, source, run, number: count });
@@ -229,9 +306,15 @@ export function createLogPane(app, { label, height = null } = {}) {
       lines = lines.filter((line) => line.run !== run);
       blocks = blocks.filter((block) => block.childElementCount || (block.remove(), false));
     },
-    say(text) { setText(state, text); },
-    focusSearch() { search.focus(); },
-    destroy() { globalThis.CSS?.highlights?.delete("log-match"); },
+    say(text) {
+      setText(state, text);
+    },
+    focusSearch() {
+      search.focus();
+    },
+    destroy() {
+      globalThis.CSS?.highlights?.delete("log-match");
+    },
   };
 }
 

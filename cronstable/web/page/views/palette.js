@@ -6,8 +6,17 @@ import { fuzzy } from "../core/text.js";
 const MOST = 40;
 
 export function openPalette(app, overlays) {
-  const input = h("input", { type: "text", class: "palette-input", placeholder: "Job or command", role: "combobox", "aria-expanded": "true",
-    "aria-controls": "palette-list", "aria-label": "Job or command", autocomplete: "off", spellcheck: "false" });
+  const input = h("input", {
+    type: "text",
+    class: "palette-input",
+    placeholder: "Job or command",
+    role: "combobox",
+    "aria-expanded": "true",
+    "aria-controls": "palette-list",
+    "aria-label": "Job or command",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   const list = h("ul", { class: "palette-list", id: "palette-list", role: "listbox" });
   const content = h("div", {}, input, list);
   const entries = [...app.commands(), ...jobCommands(app)];
@@ -16,12 +25,30 @@ export function openPalette(app, overlays) {
 
   function find() {
     const needle = input.value.trim().toLowerCase();
-    shown = entries.map((entry) => [fuzzy(needle, entry.text) + (needle ? 0 : entry.rank ?? 0), entry])
-      .filter(([score]) => score > 0).sort((a, b) => b[0] - a[0]).slice(0, MOST).map(([, entry]) => entry);
+    shown = entries
+      .map((entry) => [fuzzy(needle, entry.text) + (needle ? 0 : (entry.rank ?? 0)), entry])
+      .filter(([score]) => score > 0)
+      .sort((a, b) => b[0] - a[0])
+      .slice(0, MOST)
+      .map(([, entry]) => entry);
     at = 0;
-    list.replaceChildren(...shown.map((entry, i) => h("li", { role: "option", id: `palette-${i}`, "aria-selected": String(i === 0),
-      on: { click: () => choose(entry), pointermove: () => move(i - at) } },
-    h("span", { class: "ellipsis", text: entry.text }), h("span", { class: "grow" }), entry.hint ? h("span", { class: "faint", text: entry.hint }) : null, entry.key ? h("kbd", { text: entry.key }) : null)));
+    list.replaceChildren(
+      ...shown.map((entry, i) =>
+        h(
+          "li",
+          {
+            role: "option",
+            id: `palette-${i}`,
+            "aria-selected": String(i === 0),
+            on: { click: () => choose(entry), pointermove: () => move(i - at) },
+          },
+          h("span", { class: "ellipsis", text: entry.text }),
+          h("span", { class: "grow" }),
+          entry.hint ? h("span", { class: "faint", text: entry.hint }) : null,
+          entry.key ? h("kbd", { text: entry.key }) : null,
+        ),
+      ),
+    );
     if (!shown.length) list.replaceChildren(h("li", { class: "soft", text: "Nothing like that." }));
     setAttr(input, "aria-activedescendant", shown.length ? "palette-0" : null);
   }
@@ -55,13 +82,42 @@ export function openPalette(app, overlays) {
 
 function jobCommands(app) {
   const control = app.actions.may("control");
-  return (app.store.state.jobs ?? []).flatMap((job) => [
-    { text: job.name, hint: job.label, rank: job.failing ? 2 : 0, run: () => app.openJob(job.name, "log") },
-    ...(control ? [
-      { text: `Run ${job.name}`, run: () => { app.openJob(job.name); app.actions.start(job.name); } },
-      job.raw.running ? { text: `Stop ${job.name}`, run: () => { app.openJob(job.name); app.actions.cancel(job.name); } } : null,
-      { text: `${job.raw.paused ? "Resume" : "Pause"} ${job.name}`, run: () => { app.openJob(job.name); app.actions.togglePause(job); } },
-    ] : []),
-    { text: `History of ${job.name}`, run: () => app.openJob(job.name, "history") },
-  ].filter(Boolean));
+  return (app.store.state.jobs ?? []).flatMap((job) =>
+    [
+      {
+        text: job.name,
+        hint: job.label,
+        rank: job.failing ? 2 : 0,
+        run: () => app.openJob(job.name, "log"),
+      },
+      ...(control
+        ? [
+            {
+              text: `Run ${job.name}`,
+              run: () => {
+                app.openJob(job.name);
+                app.actions.start(job.name);
+              },
+            },
+            job.raw.running
+              ? {
+                  text: `Stop ${job.name}`,
+                  run: () => {
+                    app.openJob(job.name);
+                    app.actions.cancel(job.name);
+                  },
+                }
+              : null,
+            {
+              text: `${job.raw.paused ? "Resume" : "Pause"} ${job.name}`,
+              run: () => {
+                app.openJob(job.name);
+                app.actions.togglePause(job);
+              },
+            },
+          ]
+        : []),
+      { text: `History of ${job.name}`, run: () => app.openJob(job.name, "history") },
+    ].filter(Boolean),
+  );
 }

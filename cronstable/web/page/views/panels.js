@@ -7,8 +7,12 @@ export function createPanels(root, app, panels) {
   for (const panel of panels) {
     const tools = h("div", { class: "row" });
     const place = h("div");
-    const section = h("section", { class: "panel", id: `panel-${panel.id}`, "aria-label": panel.title, hidden: true },
-      h("div", { class: "panel-bar" }, h("h2", { text: panel.title }), tools), place);
+    const section = h(
+      "section",
+      { class: "panel", id: `panel-${panel.id}`, "aria-label": panel.title, hidden: true },
+      h("div", { class: "panel-bar" }, h("h2", { text: panel.title }), tools),
+      place,
+    );
     root.append(section);
     let made = null;
     const update = (state) => {

@@ -1,16 +1,29 @@
 // One row of the job table. It keeps its elements and touches only what changed.
 
-import { h, icon, iconButton, s, setAttr, setClass, setText, show } from "../core/dom.js";
-import { absolute, ago, bytes, clockTime, percent, parseInstant, span, took, until } from "../core/time.js";
+import { h, iconButton, s, setAttr, setClass, setText, show } from "../core/dom.js";
+import { absolute, ago, clockTime, percent, parseInstant, took, until } from "../core/time.js";
 import { exitWords, successRate } from "../model/job.js";
 import { scheduleWords } from "../model/words.js";
+import { tagsOf } from "./tags.js";
 import { trend } from "./trend.js";
 
 export function createRow(app, columns) {
   const cells = columns.map((id) => CELLS[id](app));
-  const node = h("tr", { class: "job", tabindex: "-1", on: {
-    click: (event) => { if (!event.target.closest("button, a, .job-note")) app.openJob(row.job.name); },
-  } }, columns.map((id, i) => h("td", { class: `c-${id}${id === "took" || id === "rate" ? " right" : ""}` }, cells[i].nodes)));
+  const node = h(
+    "tr",
+    {
+      class: "job",
+      tabindex: "-1",
+      on: {
+        click: (event) => {
+          if (!event.target.closest("button, a, .job-note")) app.openJob(row.job.name);
+        },
+      },
+    },
+    columns.map((id, i) =>
+      h("td", { class: `c-${id}${id === "took" || id === "rate" ? " right" : ""}` }, cells[i].nodes),
+    ),
+  );
   const row = {
     node,
     job: null,
@@ -56,17 +69,21 @@ const CELLS = {
     let tagKey = "";
     return {
       nodes: [h("div", { class: "name-line" }, name, tags), command],
-      attach(row) { name.addEventListener("click", () => app.openJob(row.job.name)); },
+      attach(row) {
+        name.addEventListener("click", () => app.openJob(row.job.name));
+      },
       update(job, now) {
         setText(name, job.name);
         setAttr(name, "title", job.name);
         setText(command, job.raw.command.replace(/\s*\n\s*/g, " ; "));
         setAttr(command, "title", job.raw.command);
-        const wanted = tagsOf(job, now);
+        const wanted = tagsOf(job);
         const key = JSON.stringify(wanted);
         if (key === tagKey) return;
         tagKey = key;
-        tags.replaceChildren(...wanted.map(([text, kind, title]) => h("span", { class: `tag ${kind}`, text, title })));
+        tags.replaceChildren(
+          ...wanted.map(([text, kind, title]) => h("span", { class: `tag ${kind}`, text, title })),
+        );
       },
     };
   },
@@ -78,7 +95,7 @@ const CELLS = {
       nodes: [words, text],
       update(job) {
         const plain = scheduleWords(job.raw.schedule_resolved ?? job.raw.schedule);
-        const zone = job.zone === "UTC" ? "" : job.zone ?? "host time";
+        const zone = job.zone === "UTC" ? "" : (job.zone ?? "host time");
         setText(words, plain ?? job.raw.schedule);
         setText(text, [plain ? job.raw.schedule : "", zone].filter(Boolean).join("  "));
         setAttr(words.parentNode, "title", `${job.raw.schedule}  (${job.zone ?? "the host's local time"})`);
@@ -88,7 +105,12 @@ const CELLS = {
 
   zone() {
     const text = h("span");
-    return { nodes: [text], update(job) { setText(text, job.zone ?? "host time"); } };
+    return {
+      nodes: [text],
+      update(job) {
+        setText(text, job.zone ?? "host time");
+      },
+    };
   },
 
   last() {
@@ -100,9 +122,15 @@ const CELLS = {
         const run = job.raw.last_run;
         setText(exit, exitWords(run));
         setClass(exit, job.failing ? "second is-failed" : "second");
-        setAttr(age.parentNode, "title", run ? [absolute(job.lastAt, job.zone), run.fail_reason].filter(Boolean).join("\n") : "never ran");
+        setAttr(
+          age.parentNode,
+          "title",
+          run ? [absolute(job.lastAt, job.zone), run.fail_reason].filter(Boolean).join("\n") : "never ran",
+        );
       },
-      tick(job, now) { setText(age, job.lastAt === null ? "–" : ago(job.lastAt, now)); },
+      tick(job, now) {
+        setText(age, job.lastAt === null ? "–" : ago(job.lastAt, now));
+      },
     };
   },
 
@@ -119,7 +147,12 @@ const CELLS = {
 
   rate() {
     const text = h("span");
-    return { nodes: [text], update(job) { setText(text, percent(successRate(job)) || "–"); } };
+    return {
+      nodes: [text],
+      update(job) {
+        setText(text, percent(successRate(job)) || "–");
+      },
+    };
   },
 
   next() {
@@ -127,28 +160,52 @@ const CELLS = {
     const aside = h("div", { class: "second" });
     return {
       nodes: [when, aside],
-      update(job) { setAttr(when.parentNode, "title", job.nextAt === null ? null : absolute(job.nextAt, job.zone)); },
+      update(job) {
+        setAttr(when.parentNode, "title", job.nextAt === null ? null : absolute(job.nextAt, job.zone));
+      },
       tick(job, now) {
         setText(when, nextWords(job, now));
         const retry = parseInstant(job.raw.retry?.nextRetryAt);
-        setText(aside, retry !== null ? `retry ${until(retry, now)}` : job.nextAt !== null ? clockTime(job.nextAt, job.zone) : "");
+        setText(
+          aside,
+          retry !== null
+            ? `retry ${until(retry, now)}`
+            : job.nextAt !== null
+              ? clockTime(job.nextAt, job.zone)
+              : "",
+        );
       },
     };
   },
 
   next_clock() {
     const text = h("span");
-    return { nodes: [text], update(job) { setText(text, job.nextAt === null ? "–" : clockTime(job.nextAt, null)); } };
+    return {
+      nodes: [text],
+      update(job) {
+        setText(text, job.nextAt === null ? "–" : clockTime(job.nextAt, null));
+      },
+    };
   },
 
   trend() {
     const picture = trend();
-    return { nodes: [picture.node], update(job) { picture.update(job.raw.history, job.lastAt); } };
+    return {
+      nodes: [picture.node],
+      update(job) {
+        picture.update(job.raw.history, job.lastAt);
+      },
+    };
   },
 
   policy() {
     const text = h("span");
-    return { nodes: [text], update(job) { setText(text, job.raw.clusterPolicy ?? "–"); } };
+    return {
+      nodes: [text],
+      update(job) {
+        setText(text, job.raw.clusterPolicy ?? "–");
+      },
+    };
   },
 
   owner(app) {
@@ -157,7 +214,7 @@ const CELLS = {
       nodes: [text],
       update(job) {
         const everywhere = job.raw.clusterPolicy === "EveryNode";
-        const owner = everywhere ? "all nodes" : job.raw.clusterOwner ?? "no quorum";
+        const owner = everywhere ? "all nodes" : (job.raw.clusterOwner ?? "no quorum");
         setText(text, owner);
         setClass(text, owner === app.store.state.cluster?.node_name ? "mine" : "");
       },
@@ -173,7 +230,9 @@ const CELLS = {
     undo.addEventListener("click", () => current?.undo?.());
     return {
       nodes: [h("div", { class: "acts" }, buttons.nodes), note],
-      attach(row) { buttons.attach(() => row.job); },
+      attach(row) {
+        buttons.attach(() => row.job);
+      },
       update(job) {
         buttons.update(job);
         current = app.actions.noteOf(job.name);
@@ -188,7 +247,7 @@ const CELLS = {
 };
 
 // Run or stop, pause or resume, log: the same on a row and in the drawer.
-export function actionButtons(app) {
+function actionButtons(app) {
   let job = () => null;
   const run = iconButton("run", "Run now (r)", () => app.actions.start(job().name));
   const stop = iconButton("stop", "Stop (x)", () => app.actions.cancel(job().name));
@@ -197,7 +256,9 @@ export function actionButtons(app) {
   const pauseUse = pause.querySelector("use");
   return {
     nodes: [run, stop, pause, log],
-    attach(getter) { job = getter; },
+    attach(getter) {
+      job = getter;
+    },
     update(view) {
       const control = app.actions.may("control");
       show(run, control && !view.raw.running);
@@ -221,37 +282,4 @@ function nextWords(job, now) {
   if (job.raw.schedule === "@reboot") return job.raw.rebootPending ? "soon" : "at boot";
   if (job.nextAt === null) return job.raw.running ? "after this" : "–";
   return until(job.nextAt, now);
-}
-
-// Short facts that matter now: [text, kind, title].
-export function tagsOf(job, now) {
-  const { raw } = job;
-  const found = [];
-  if (job.overdue) found.push(["overdue", "warn", raw.sla.breaches.map(breachWords).join("\n")]);
-  if (raw.never_fires) found.push(["never fires", "warn", raw.schedule_findings.map((finding) => finding.message).join("\n")]);
-  else {
-    const warnings = (raw.schedule_findings ?? []).filter((finding) => finding.level === "warning");
-    if (warnings.length) found.push(["check schedule", "warn", warnings.map((finding) => finding.message).join("\n")]);
-  }
-  if (raw.paused) {
-    const until_ = parseInstant(raw.paused.until);
-    found.push([`paused until ${clockTime(until_, null)}`, "", [raw.paused.note, raw.paused.by && `by ${raw.paused.by}`].filter(Boolean).join(", ")]);
-  }
-  if (raw.retry) found.push([`retry ${raw.retry.attempt}${raw.retry.maxAttempts ? `/${raw.retry.maxAttempts}` : ""}`, "warn", "A retry is armed"]);
-  if (raw.pool) {
-    const waiting = raw.pool.queued?.length ?? 0;
-    found.push([waiting ? `${raw.pool.name}: ${waiting} waiting` : raw.pool.name, waiting ? "busy" : "", raw.pool.queueUnavailable ? "The queue cannot be read" : "Pool"]);
-  }
-  if (raw.rebootPending) found.push(["boot run pending", "busy", "Runs once when the cluster allows it"]);
-  const limits = raw.last_run?.limits;
-  if (limits?.memory_exceeded || limits?.process_limit_hits) found.push(["limit hit", "warn", limits.reason ?? ""]);
-  const use = raw.running_resources;
-  if (use && raw.running) found.push([`${Math.round(use.cpu_percent)} % ${bytes(use.rss_bytes)}`, "busy", "CPU and memory in use now"]);
-  return found;
-}
-
-const CHECKS = { maxTimeSinceSuccess: "no success", lateAfter: "late", maxRuntime: "running" };
-
-export function breachWords({ check, observed_seconds: seen, threshold_seconds: most }) {
-  return `${CHECKS[check] ?? check} for ${span(seen)} (at most ${span(most)})`;
 }

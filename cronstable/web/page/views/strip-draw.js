@@ -6,15 +6,39 @@ import { offsetAt } from "../model/zones.js";
 const STEPS = [5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880].map((minutes) => minutes * 60_000);
 
 // What is worse hides what is better where marks fall on one another.
-const WEIGHT = { failed: 9, missed: 8, cancelled: 7, unknown: 6, running: 5, open: 4, skipped: 3, ok: 2, ran: 1, merged: 0 };
+const WEIGHT = {
+  failed: 9,
+  missed: 8,
+  cancelled: 7,
+  unknown: 6,
+  running: 5,
+  open: 4,
+  skipped: 3,
+  ok: 2,
+  ran: 1,
+  merged: 0,
+};
 
 export function palette(node) {
   const style = getComputedStyle(node);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
-    ok: of("ok"), failed: of("bad"), cancelled: of("warn"), unknown: of("off"), skipped: of("off"), missed: of("warn"),
-    merged: of("off"), open: of("accent"), running: of("accent"), ran: of("line-strong"), accent: of("accent"), future: of("future"),
-    grid: of("line"), text: of("faint"), strong: of("soft"), surface: of("surface"),
+    ok: of("ok"),
+    failed: of("bad"),
+    cancelled: of("warn"),
+    unknown: of("off"),
+    skipped: of("off"),
+    missed: of("warn"),
+    merged: of("off"),
+    open: of("accent"),
+    running: of("accent"),
+    ran: of("line-strong"),
+    accent: of("accent"),
+    future: of("future"),
+    grid: of("line"),
+    text: of("faint"),
+    strong: of("soft"),
+    surface: of("surface"),
   };
 }
 
@@ -42,7 +66,11 @@ export function axisTicks({ from, to }, width, zone) {
   const ticks = [];
   for (let at = Math.ceil((from + offset) / step) * step - offset; at <= to; at += step) {
     const midnight = clockTime(at, zone) === "00:00";
-    ticks.push({ at, text: midnight || step >= 86400_000 ? shortDate(at, zone) : clockTime(at, zone), strong: midnight });
+    ticks.push({
+      at,
+      text: midnight || step >= 86400_000 ? shortDate(at, zone) : clockTime(at, zone),
+      strong: midnight,
+    });
   }
   return ticks;
 }

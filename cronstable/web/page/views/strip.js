@@ -8,7 +8,14 @@ import { marks } from "../model/slots.js";
 import { axisTicks, drawAxis, drawRow, paint, palette } from "./strip-draw.js";
 
 const MINUTE = 60_000;
-const SPANS = [[60, "1 h"], [360, "6 h"], [720, "12 h"], [1440, "1 d"], [4320, "3 d"], [10080, "7 d"]];
+const SPANS = [
+  [60, "1 h"],
+  [360, "6 h"],
+  [720, "12 h"],
+  [1440, "1 d"],
+  [4320, "3 d"],
+  [10080, "7 d"],
+];
 const AXIS_HEIGHT = 26;
 
 export function createStrip(app) {
@@ -20,11 +27,22 @@ export function createStrip(app) {
   const scroll = h("div", { class: "strip-scroll" }, body);
   const tip = h("div", { class: "strip-tip", hidden: true });
   const node = h("div", { class: "strip" }, axis, scroll, legend(), tip);
-  const zoom = choice("Span of the strip", SPANS, span(), (minutes) => { app.setPref("span", minutes); draw(); });
-  const zone = choice("Time zone of the axis", [["local", zoneName(), localZone], ["UTC", "UTC"]], prefs.clock, (value) => {
-    app.setPref("clock", value);
+  const zoom = choice("Span of the strip", SPANS, span(), (minutes) => {
+    app.setPref("span", minutes);
     draw();
   });
+  const zone = choice(
+    "Time zone of the axis",
+    [
+      ["local", zoneName(), localZone],
+      ["UTC", "UTC"],
+    ],
+    prefs.clock,
+    (value) => {
+      app.setPref("clock", value);
+      draw();
+    },
+  );
   const rows = [];
   const cache = new Map();
   let shown = [];
@@ -46,7 +64,12 @@ export function createStrip(app) {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const row = parseFloat(style.getPropertyValue("--strip-row")) * rem;
     const label = parseFloat(style.getPropertyValue("--strip-label")) * rem;
-    return { row, label, width: scroll.clientWidth, font: `${0.75 * rem}px ${getComputedStyle(document.body).fontFamily}` };
+    return {
+      row,
+      label,
+      width: scroll.clientWidth,
+      font: `${0.75 * rem}px ${getComputedStyle(document.body).fontFamily}`,
+    };
   }
 
   let size = null;
@@ -73,16 +96,34 @@ export function createStrip(app) {
     const x = scale(time);
     paint(axis, size.width, AXIS_HEIGHT, (pen) => {
       const zoneNow = prefs.clock === "UTC" ? "UTC" : localZone;
-      drawAxis(pen, axisTicks(time, size.width - size.label, zoneNow), { ...size, height: AXIS_HEIGHT, x, colours, now: time.now });
+      drawAxis(pen, axisTicks(time, size.width - size.label, zoneNow), {
+        ...size,
+        height: AXIS_HEIGHT,
+        x,
+        colours,
+        now: time.now,
+      });
     });
     paint(canvas, size.width, height, (pen) => {
-      for (const tick of axisTicks(time, size.width - size.label, prefs.clock === "UTC" ? "UTC" : localZone)) {
+      for (const tick of axisTicks(
+        time,
+        size.width - size.label,
+        prefs.clock === "UTC" ? "UTC" : localZone,
+      )) {
         pen.fillStyle = colours.grid;
         pen.fillRect(Math.round(x(tick.at)), 0, 1, height);
       }
       shown.forEach((job, i) => {
         const top = (first + i) * size.row - scroll.scrollTop;
-        drawRow(pen, rowOf(job, time), { top, height: size.row, x, left: size.label, right: size.width - 8, colours, now: time.now });
+        drawRow(pen, rowOf(job, time), {
+          top,
+          height: size.row,
+          x,
+          left: size.label,
+          right: size.width - 8,
+          colours,
+          now: time.now,
+        });
         slots.want(job.name, time.from, time.now);
       });
       pen.fillStyle = colours.accent;
@@ -121,16 +162,29 @@ export function createStrip(app) {
       setClass(row.mark, job.overdue && !job.failing ? "icon is-warn" : `icon is-${job.status}`);
       setAttr(row.mark.firstChild, "href", `#i-${job.status}`);
     });
-    arrange(names, rows.slice(0, shown.length).map((row) => row.node));
+    arrange(
+      names,
+      rows.slice(0, shown.length).map((row) => row.node),
+    );
   }
 
   function nameRow() {
     const mark = icon("ok");
     const label = h("span", { class: "ellipsis job-name" });
     const row = { mark, label, job: null };
-    row.node = h("div", { class: "strip-row", role: "option",
-      on: { click: () => app.openJob(row.job.name), pointermove: (event) => hover(event, row.job), pointerleave: () => show(tip, false) } },
-    h("span", { class: "strip-name" }, mark, label));
+    row.node = h(
+      "div",
+      {
+        class: "strip-row",
+        role: "option",
+        on: {
+          click: () => app.openJob(row.job.name),
+          pointermove: (event) => hover(event, row.job),
+          pointerleave: () => show(tip, false),
+        },
+      },
+      h("span", { class: "strip-name" }, mark, label),
+    );
     return row;
   }
 
@@ -141,7 +195,10 @@ export function createStrip(app) {
     const at = time.from + ((left - size.label) / (size.width - size.label - 8)) * (time.to - time.from);
     const mark = nearest(rowOf(job, time), at, ((time.to - time.from) / (size.width - size.label)) * 7);
     if (!mark) return show(tip, false);
-    tip.replaceChildren(h("strong", { text: mark.title }), ...mark.lines.map((text) => h("div", { class: "soft", text })));
+    tip.replaceChildren(
+      h("strong", { text: mark.title }),
+      ...mark.lines.map((text) => h("div", { class: "soft", text })),
+    );
     tip.style.setProperty("left", `${Math.min(event.clientX + 14, innerWidth - 320)}px`);
     tip.style.setProperty("top", `${event.clientY + 18}px`);
     show(tip, true);
@@ -169,7 +226,8 @@ export function createStrip(app) {
     if (at < 0 || !size) return;
     const top = at * size.row;
     if (top < scroll.scrollTop) scroll.scrollTop = top;
-    else if (top + size.row > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + size.row - scroll.clientHeight;
+    else if (top + size.row > scroll.scrollTop + scroll.clientHeight)
+      scroll.scrollTop = top + size.row - scroll.clientHeight;
   }
 
   scroll.addEventListener("scroll", draw, { passive: true });
@@ -181,7 +239,14 @@ export function createStrip(app) {
     if (changed.has("selected")) reveal(state.selected);
   });
   store.on(["prefs"], measure);
-  return { node, tools: [zone.node, zoom.node], setActive(value) { active = value; if (value) measure(); } };
+  return {
+    node,
+    tools: [zone.node, zoom.node],
+    setActive(value) {
+      active = value;
+      if (value) measure();
+    },
+  };
 }
 
 function markTitle({ kind, run, slot }) {
@@ -212,15 +277,26 @@ function zoneName() {
 }
 
 function legend() {
-  const item = (text, ...shapes) => h("span", {}, s("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, ...shapes), text);
+  const item = (text, ...shapes) =>
+    h("span", {}, s("svg", { viewBox: "0 0 14 14", "aria-hidden": "true" }, ...shapes), text);
   const box = (props) => s("rect", { x: 4, y: 3, width: 6, height: 8, rx: 1.5, ...props });
-  return h("div", { class: "legend" },
+  return h(
+    "div",
+    { class: "legend" },
     item("ok", box({ fill: "var(--ok)" })),
     item("failed", box({ y: 0.5, height: 13, fill: "var(--bad)" })),
     item("cancelled", box({ y: 6, height: 5, fill: "var(--warn)" })),
     item("skipped", box({ fill: "none", stroke: "var(--off)", "stroke-width": 1.3 })),
-    item("missed", box({ fill: "none", stroke: "var(--warn)", "stroke-width": 1.3 }), s("path", { d: "M4.5 10.5 9.5 3.500", stroke: "var(--warn)", "stroke-width": 1.3 })),
+    item(
+      "missed",
+      box({ fill: "none", stroke: "var(--warn)", "stroke-width": 1.3 }),
+      s("path", { d: "M4.5 10.5 9.5 3.500", stroke: "var(--warn)", "stroke-width": 1.3 }),
+    ),
     item("running", box({ fill: "var(--accent)" })),
     item("ran, result no longer kept", box({ fill: "var(--line-strong)" })),
-    item("to come", s("circle", { cx: 7, cy: 7, r: 2.4, fill: "none", stroke: "var(--future)", "stroke-width": 1.2 })));
+    item(
+      "to come",
+      s("circle", { cx: 7, cy: 7, r: 2.4, fill: "none", stroke: "var(--future)", "stroke-width": 1.2 }),
+    ),
+  );
 }

@@ -15,11 +15,24 @@ export function scheduleTab(app, name) {
   let key = "";
   let gone = false;
 
-  node.append(reading, ...[facts(job), findings(job)].filter(Boolean), h("h3", { class: "tab-title", text: "Next runs" }), list,
-    h("p", { class: "row" },
-      h("a", { class: "link", href: app.api.calendarLink(`/jobs/${segment(name)}/calendar.ics`), text: "Calendar of this job (.ics)" }),
-      app.api.hasToken ? h("span", { class: "faint", text: "The link holds your token." }) : null),
-    h("h3", { class: "tab-title", text: "Why did it not run?" }), why.node);
+  node.append(
+    reading,
+    ...[facts(job), findings(job)].filter(Boolean),
+    h("h3", { class: "tab-title", text: "Next runs" }),
+    list,
+    h(
+      "p",
+      { class: "row" },
+      h("a", {
+        class: "link",
+        href: app.api.calendarLink(`/jobs/${segment(name)}/calendar.ics`),
+        text: "Calendar of this job (.ics)",
+      }),
+      app.api.hasToken ? h("span", { class: "faint", text: "The link holds your token." }) : null,
+    ),
+    h("h3", { class: "tab-title", text: "Why did it not run?" }),
+    why.node,
+  );
 
   async function load(view) {
     const { raw } = view;
@@ -29,11 +42,15 @@ export function scheduleTab(app, name) {
     }
     try {
       if (view.zone) {
-        const answer = await app.api.get(`/schedule/preview?expr=${encodeURIComponent(raw.schedule)}&tz=${encodeURIComponent(view.zone)}&seed=${encodeURIComponent(name)}&limit=8`);
+        const answer = await app.api.get(
+          `/schedule/preview?expr=${encodeURIComponent(raw.schedule)}&tz=${encodeURIComponent(view.zone)}&seed=${encodeURIComponent(name)}&limit=8`,
+        );
         fires = (answer.fires ?? []).map(parseInstant);
         setText(reading, answer.description ?? answer.error ?? raw.schedule);
       } else {
-        const answer = await app.api.get(`/schedule/why?job=${encodeURIComponent(name)}&at=${encodeURIComponent(new Date(app.now()).toISOString())}`);
+        const answer = await app.api.get(
+          `/schedule/why?job=${encodeURIComponent(name)}&at=${encodeURIComponent(new Date(app.now()).toISOString())}`,
+        );
         fires = [parseInstant(answer.next_fire)].filter((at) => at !== null);
         setText(reading, answer.description);
       }
@@ -46,8 +63,28 @@ export function scheduleTab(app, name) {
   function draw(view) {
     const now = app.now();
     const coming = fires.filter((at) => at > now);
-    const rows = coming.map((at) => h("li", {}, h("span", { text: absolute(at, view.zone) }), h("span", { class: "soft", text: until(at, now) })));
-    list.replaceChildren(...(rows.length ? rows : [h("li", { class: "soft", text: view.raw.never_fires ? "None: no date matches this schedule." : view.raw.schedule === "@reboot" ? "Once after the host has booted." : "None planned." })]));
+    const rows = coming.map((at) =>
+      h(
+        "li",
+        {},
+        h("span", { text: absolute(at, view.zone) }),
+        h("span", { class: "soft", text: until(at, now) }),
+      ),
+    );
+    list.replaceChildren(
+      ...(rows.length
+        ? rows
+        : [
+            h("li", {
+              class: "soft",
+              text: view.raw.never_fires
+                ? "None: no date matches this schedule."
+                : view.raw.schedule === "@reboot"
+                  ? "Once after the host has booted."
+                  : "None planned.",
+            }),
+          ]),
+    );
   }
 
   return {
@@ -59,17 +96,26 @@ export function scheduleTab(app, name) {
       key = wanted;
       load(view);
     },
-    destroy() { gone = true; },
+    destroy() {
+      gone = true;
+    },
   };
 }
 
 function facts(job) {
   if (!job) return null;
   const { raw } = job;
-  const rows = [["As written", raw.schedule], ["Time zone", job.zone ?? "the host's local time"]];
+  const rows = [
+    ["As written", raw.schedule],
+    ["Time zone", job.zone ?? "the host's local time"],
+  ];
   if (raw.schedule_resolved) rows.push(["With H filled in", raw.schedule_resolved]);
   rows.push(["Command", raw.command]);
-  return h("dl", { class: "facts-list wide" }, rows.map(([label, text]) => h("div", {}, h("dt", { text: label }), h("dd", { class: "mono", text }))));
+  return h(
+    "dl",
+    { class: "facts-list wide" },
+    rows.map(([label, text]) => h("div", {}, h("dt", { text: label }), h("dd", { class: "mono", text }))),
+  );
 }
 
 function findings(job) {
@@ -78,5 +124,10 @@ function findings(job) {
 }
 
 export function finding({ level, message }) {
-  return h("li", {}, h("span", { class: level === "warning" ? "tag warn" : "tag", text: level }), h("span", { text: message }));
+  return h(
+    "li",
+    {},
+    h("span", { class: level === "warning" ? "tag warn" : "tag", text: level }),
+    h("span", { text: message }),
+  );
 }

@@ -21,7 +21,13 @@ const COLUMNS = [
   { id: "next_clock", title: "Next at", sort: "next", option: "Next run, clock" },
   { id: "trend", title: "Last 20 runs" },
   { id: "policy", title: "Policy", option: "Cluster policy" },
-  { id: "owner", title: "Owner", sort: "owner", option: "Owner", when: (state) => state.cluster?.distribution === "spread" },
+  {
+    id: "owner",
+    title: "Owner",
+    sort: "owner",
+    option: "Owner",
+    when: (state) => state.cluster?.distribution === "spread",
+  },
   { id: "act", title: "" },
 ];
 
@@ -43,21 +49,67 @@ export function createTable(root, app) {
 
   for (const [group, title] of FILTERS) {
     const number = h("span", { class: "number" });
-    const chip = h("button", { type: "button", class: "group-chip", "aria-pressed": "false", data: { group },
-      on: { click: () => app.setFilter({ group: store.state.filter.group === group ? "all" : group }) } }, title, number);
+    const chip = h(
+      "button",
+      {
+        type: "button",
+        class: "group-chip",
+        "aria-pressed": "false",
+        data: { group },
+        on: { click: () => app.setFilter({ group: store.state.filter.group === group ? "all" : group }) },
+      },
+      title,
+      number,
+    );
     chips.set(group, { chip, number });
     groups.append(chip);
   }
-  const runFailing = h("button", { type: "button", class: "button", text: "Run all failing…", hidden: true,
-    on: { click: () => app.open("bulk", { what: "start", names: store.state.jobs.filter((job) => job.failing).map((job) => job.name) }) } });
-  const choose = h("button", { type: "button", class: "button", text: "Columns", on: { click: () => app.open("columns", OPTIONAL) } });
-  const worst = h("button", { type: "button", class: "link", text: "Worst first", hidden: true,
-    on: { click: () => app.setFilter({ sort: "attention", reverse: false }) } });
+  const runFailing = h("button", {
+    type: "button",
+    class: "button",
+    text: "Run all failing…",
+    hidden: true,
+    on: {
+      click: () =>
+        app.open("bulk", {
+          what: "start",
+          names: store.state.jobs.filter((job) => job.failing).map((job) => job.name),
+        }),
+    },
+  });
+  const choose = h("button", {
+    type: "button",
+    class: "button",
+    text: "Columns",
+    on: { click: () => app.open("columns", OPTIONAL) },
+  });
+  const worst = h("button", {
+    type: "button",
+    class: "link",
+    text: "Worst first",
+    hidden: true,
+    on: { click: () => app.setFilter({ sort: "attention", reverse: false }) },
+  });
   table.append(h("thead", {}, head), body);
-  root.append(h("div", { class: "panel-bar jobs-bar" }, groups, h("span", { class: "grow" }), worst, runFailing, choose), table, empty, foot);
+  root.append(
+    h(
+      "div",
+      { class: "panel-bar jobs-bar" },
+      groups,
+      h("span", { class: "grow" }),
+      worst,
+      runFailing,
+      choose,
+    ),
+    table,
+    empty,
+    foot,
+  );
 
   function pickColumns(state) {
-    const wanted = COLUMNS.filter((column) => (!column.option || prefs.columns[column.id]) && (!column.when || column.when(state)));
+    const wanted = COLUMNS.filter(
+      (column) => (!column.option || prefs.columns[column.id]) && (!column.when || column.when(state)),
+    );
     const key = wanted.map((column) => column.id).join();
     if (key === columns.map((column) => column.id).join()) return;
     columns = wanted;
@@ -69,9 +121,17 @@ export function createTable(root, app) {
   }
 
   function headCell(column) {
-    const props = { class: `c-${column.id}${column.right ? " right" : ""}`, scope: "col", data: { column: column.id } };
+    const props = {
+      class: `c-${column.id}${column.right ? " right" : ""}`,
+      scope: "col",
+      data: { column: column.id },
+    };
     if (!column.sort) return h("th", { ...props, text: column.title });
-    return h("th", props, h("button", { type: "button", text: column.title, on: { click: () => sortBy(column.sort) } }));
+    return h(
+      "th",
+      props,
+      h("button", { type: "button", text: column.title, on: { click: () => sortBy(column.sort) } }),
+    );
   }
 
   function sortBy(sort) {
@@ -95,7 +155,10 @@ export function createTable(root, app) {
   function measureRow() {
     const first = body.querySelector("tr.job");
     if (first) return first.getBoundingClientRect().height;
-    return parseFloat(getComputedStyle(root).getPropertyValue("--row")) * parseFloat(getComputedStyle(document.documentElement).fontSize);
+    return (
+      parseFloat(getComputedStyle(root).getPropertyValue("--row")) *
+      parseFloat(getComputedStyle(document.documentElement).fontSize)
+    );
   }
 
   function render() {
@@ -115,7 +178,12 @@ export function createTable(root, app) {
     const nodes = seen.map((job) => {
       let row = rows.get(job.name);
       if (!row) {
-        row = spare.pop() ?? createRow(app, columns.map((column) => column.id));
+        row =
+          spare.pop() ??
+          createRow(
+            app,
+            columns.map((column) => column.id),
+          );
         rows.set(job.name, row);
       }
       row.update(job, now);
@@ -127,7 +195,8 @@ export function createTable(root, app) {
     setAttr(table, "aria-rowcount", order.length);
     show(table, order.length > 0);
     show(empty, order.length === 0);
-    if (!order.length) setText(empty, store.state.jobs?.length ? "No job matches the filter." : "No jobs are configured.");
+    if (!order.length)
+      setText(empty, store.state.jobs?.length ? "No job matches the filter." : "No jobs are configured.");
     if (order.length && !app.usable) app.markUsable();
   }
 
@@ -148,11 +217,22 @@ export function createTable(root, app) {
     show(worst, filter.sort !== "attention");
     for (const cell of head.children) {
       const column = COLUMNS.find((one) => one.id === cell.dataset.column);
-      setAttr(cell, "aria-sort", column.sort && column.sort === filter.sort ? (filter.reverse ? "descending" : "ascending") : null);
+      setAttr(
+        cell,
+        "aria-sort",
+        column.sort && column.sort === filter.sort ? (filter.reverse ? "descending" : "ascending") : null,
+      );
     }
     const total = jobs?.length ?? 0;
     const listed = state.order?.length ?? 0;
-    setText(foot, !jobs ? "" : listed === total ? plural(total, "job") : `${listed.toLocaleString("en-GB")} of ${plural(total, "job")}`);
+    setText(
+      foot,
+      !jobs
+        ? ""
+        : listed === total
+          ? plural(total, "job")
+          : `${listed.toLocaleString("en-GB")} of ${plural(total, "job")}`,
+    );
   }
 
   function reveal(name) {
@@ -163,20 +243,40 @@ export function createTable(root, app) {
     const top = body.getBoundingClientRect().top + at * rowHeight;
     const over = top + rowHeight - innerHeight;
     // A step of one row scrolls by one row; a jump lands in the middle.
-    if (top < sticky) scrollBy({ top: top < sticky - 2 * rowHeight ? top - innerHeight / 2 : top - sticky - 8 });
+    if (top < sticky)
+      scrollBy({ top: top < sticky - 2 * rowHeight ? top - innerHeight / 2 : top - sticky - 8 });
     else if (over > 0) scrollBy({ top: over > 2 * rowHeight ? over + innerHeight / 2 : over + 8 });
   }
 
-  addEventListener("scroll", () => { if ((store.state.order?.length ?? 0) > WHOLE) render(); }, { passive: true });
-  addEventListener("resize", () => { rowHeight = 0; render(); });
+  addEventListener(
+    "scroll",
+    () => {
+      if ((store.state.order?.length ?? 0) > WHOLE) render();
+    },
+    { passive: true },
+  );
+  addEventListener("resize", () => {
+    rowHeight = 0;
+    render();
+  });
   bar(store.state);
-  store.on(["order", "notes", "whoami", "cluster"], (state) => { render(); bar(state); });
-  store.on(["selected"], (state) => { render(); if (state.reveal) reveal(state.selected); });
-  store.on(["prefs"], () => { rowHeight = 0; render(); bar(store.state); });
+  store.on(["order", "notes", "whoami", "cluster"], (state) => {
+    render();
+    bar(state);
+  });
+  store.on(["selected"], (state) => {
+    render();
+    if (state.reveal) reveal(state.selected);
+  });
+  store.on(["prefs"], () => {
+    rowHeight = 0;
+    render();
+    bar(store.state);
+  });
   store.on(["tick"], tick);
 }
 
-export const OPTIONAL = COLUMNS.filter((column) => column.option).map((column) => [column.id, column.option]);
+const OPTIONAL = COLUMNS.filter((column) => column.option).map((column) => [column.id, column.option]);
 
 function spacer() {
   return h("tr", { class: "gap", "aria-hidden": "true" }, h("td"));

@@ -9,7 +9,12 @@ export function createTimePanel(root, app, others) {
   const made = { slots: strip };
   const tools = h("div", { class: "row" });
   const place = h("div", { class: "time-place" });
-  const tabs = choice("What to draw", Object.entries(views).map(([id, view]) => [id, view.title]), app.prefs.view, open);
+  const tabs = choice(
+    "What to draw",
+    Object.entries(views).map(([id, view]) => [id, view.title]),
+    app.prefs.view,
+    open,
+  );
   root.append(h("div", { class: "panel-bar" }, tabs.node, h("span", { class: "grow" }), tools), place);
 
   function open(id) {

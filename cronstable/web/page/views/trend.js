@@ -9,8 +9,14 @@ const HEIGHT = 24;
 
 export function trend() {
   const paths = {};
-  const node = s("svg", { class: "trend", viewBox: `0 0 ${COUNT * WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
-  for (const kind of ["ok", "failed", "cancelled", "other"]) node.append(paths[kind] = s("path", { class: kind }));
+  const node = s("svg", {
+    class: "trend",
+    viewBox: `0 0 ${COUNT * WIDTH} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+    role: "img",
+  });
+  for (const kind of ["ok", "failed", "cancelled", "other"])
+    node.append((paths[kind] = s("path", { class: kind })));
   let shown = null;
   return {
     node,

@@ -20,18 +20,33 @@ export function createVerdict(root, app) {
   let spoken = "";
 
   function name(job) {
-    return h("button", { type: "button", class: "name", text: job.name, on: { click: () => app.openJob(job.name, "log") } });
+    return h("button", {
+      type: "button",
+      class: "name",
+      text: job.name,
+      on: { click: () => app.openJob(job.name, "log") },
+    });
   }
 
   function sentence(facts, now) {
     const { failing, overdue, unknown, dead, total } = facts;
     if (!total) return ["No jobs are configured."];
     if (failing.length) {
-      const head = [h("span", { class: "count-bad", text: failing.length === total ? `All ${total}` : String(failing.length) }),
-        failing.length === total ? " jobs are failing" : ` of ${total} ${failing.length === 1 ? "is" : "are"} failing`];
+      const head = [
+        h("span", {
+          class: "count-bad",
+          text: failing.length === total ? `All ${total}` : String(failing.length),
+        }),
+        failing.length === total
+          ? " jobs are failing"
+          : ` of ${total} ${failing.length === 1 ? "is" : "are"} failing`,
+      ];
       if (failing.length > NAMED) return [...head, "."];
-      const parts = failing.flatMap((job, i) => [h("span", { class: "rest", text: i ? ", " : ": " }), name(job),
-        h("span", { class: "rest", text: ` (${brief(job, now)})` })]);
+      const parts = failing.flatMap((job, i) => [
+        h("span", { class: "rest", text: i ? ", " : ": " }),
+        name(job),
+        h("span", { class: "rest", text: ` (${brief(job, now)})` }),
+      ]);
       return [...head, ...parts];
     }
     const odd = [
@@ -40,8 +55,13 @@ export function createVerdict(root, app) {
       dead.length && [dead, "can never run"],
     ].filter(Boolean);
     if (!odd.length) return [allFine(facts)];
-    const parts = odd.flatMap(([jobs, what], i) => [i ? "; " : " ", h("span", { class: "count-warn", text: String(jobs.length) }), ` ${what}: `,
-      ...jobs.slice(0, NAMED).flatMap((job, k) => [k ? ", " : "", name(job)]), jobs.length > NAMED ? " and others" : ""]);
+    const parts = odd.flatMap(([jobs, what], i) => [
+      i ? "; " : " ",
+      h("span", { class: "count-warn", text: String(jobs.length) }),
+      ` ${what}: `,
+      ...jobs.slice(0, NAMED).flatMap((job, k) => [k ? ", " : "", name(job)]),
+      jobs.length > NAMED ? " and others" : "",
+    ]);
     return ["Nothing is failing, but", ...parts, "."];
   }
 
@@ -50,7 +70,11 @@ export function createVerdict(root, app) {
     const now = app.now();
     if (!state.jobs) {
       const { failures, denied } = state.conn;
-      const text = denied ? "This daemon asks for a token." : failures > 1 ? "The daemon does not answer." : "Asking the daemon…";
+      const text = denied
+        ? "This daemon asks for a token."
+        : failures > 1
+          ? "The daemon does not answer."
+          : "Asking the daemon…";
       setSentence([text], text);
       arrange(detail, []);
       arrange(actions, denied ? [tokenLink] : []);
@@ -59,7 +83,13 @@ export function createVerdict(root, app) {
     const facts = verdict(state.jobs, now);
     const stale = state.conn.failures > 1 || state.conn.denied;
     const parts = stale
-      ? [state.conn.denied ? "The daemon asks for a token." : "No answer from the daemon.", h("span", { class: "rest", text: ` What you see is from ${absolute(state.conn.at + app.api.skew, null)}.` })]
+      ? [
+          state.conn.denied ? "The daemon asks for a token." : "No answer from the daemon.",
+          h("span", {
+            class: "rest",
+            text: ` What you see is from ${absolute(state.conn.at + app.api.skew, null)}.`,
+          }),
+        ]
       : sentence(facts, now);
     setText(aside, stale ? "" : tail(facts, now));
     const text = parts.map((part) => (typeof part === "string" ? part : part.textContent)).join("");
@@ -85,16 +115,39 @@ export function createVerdict(root, app) {
   function groups(facts) {
     const told = facts.failing.length <= NAMED;
     const wanted = facts.groups.filter((group) => !told || group.reason || group.likelyOne);
-    return wanted.slice(0, 4).map((group) => h("p", { class: "group" },
-      h("strong", { text: group.jobs.length > 1 ? `${group.jobs.length} × ${group.exit}` : group.exit }), " ",
-      group.likelyOne ? h("span", { class: "tag bad", text: "likely one cause" }) : group.jobs.length > 1 ? h("span", { class: "tag", text: "independent" }) : null,
-      ` ${group.reason ? `${group.reason}: ` : ""}`, names(group.jobs)));
+    return wanted.slice(0, 4).map((group) =>
+      h(
+        "p",
+        { class: "group" },
+        h("strong", {
+          text: group.jobs.length > 1 ? `${group.jobs.length} × ${group.exit}` : group.exit,
+        }),
+        " ",
+        group.likelyOne
+          ? h("span", { class: "tag bad", text: "likely one cause" })
+          : group.jobs.length > 1
+            ? h("span", { class: "tag", text: "independent" })
+            : null,
+        ` ${group.reason ? `${group.reason}: ` : ""}`,
+        names(group.jobs),
+      ),
+    );
   }
 
   function names(jobs) {
-    return h("span", { class: "names" }, jobs.slice(0, 6).flatMap((job, i) => [i ? ", " : "",
-      h("button", { type: "button", text: job.name, on: { click: () => app.openJob(job.name, "log") } })]),
-    jobs.length > 6 ? ` and ${jobs.length - 6} more` : "");
+    return h(
+      "span",
+      { class: "names" },
+      jobs.slice(0, 6).flatMap((job, i) => [
+        i ? ", " : "",
+        h("button", {
+          type: "button",
+          text: job.name,
+          on: { click: () => app.openJob(job.name, "log") },
+        }),
+      ]),
+      jobs.length > 6 ? ` and ${jobs.length - 6} more` : "",
+    );
   }
 
   function shortcuts(facts) {
@@ -102,10 +155,20 @@ export function createVerdict(root, app) {
     const control = app.actions.may("control");
     return [
       link("Timeline", () => app.open("timeline")),
-      link("Live logs", () => app.open("livelogs", facts.failing.map((job) => job.name))),
+      link("Live logs", () =>
+        app.open(
+          "livelogs",
+          facts.failing.map((job) => job.name),
+        ),
+      ),
       link("Only these", () => app.setFilter({ group: "failing" })),
-      control ? link(facts.failing.length > 1 ? "Run them again…" : "Run it again", () => (facts.failing.length > 1
-        ? app.open("bulk", { what: "start", names: facts.failing.map((job) => job.name) }) : app.actions.start(facts.failing[0].name))) : null,
+      control
+        ? link(facts.failing.length > 1 ? "Run them again…" : "Run it again", () =>
+            facts.failing.length > 1
+              ? app.open("bulk", { what: "start", names: facts.failing.map((job) => job.name) })
+              : app.actions.start(facts.failing[0].name),
+          )
+        : null,
     ].filter(Boolean);
   }
 
@@ -123,8 +186,12 @@ function brief(job, now) {
 }
 
 function allFine({ total, disabled, paused, pending, cancelled }) {
-  const aside = [cancelled.length && `${cancelled.length} cancelled`, paused && `${paused} paused`, disabled && `${disabled} disabled`,
-    pending && `${pending} not run yet`].filter(Boolean);
+  const aside = [
+    cancelled.length && `${cancelled.length} cancelled`,
+    paused && `${paused} paused`,
+    disabled && `${disabled} disabled`,
+    pending && `${pending} not run yet`,
+  ].filter(Boolean);
   const active = total - disabled;
   if (!active) return "All jobs are disabled.";
   const head = total === 1 ? "The one job is fine" : `All ${total.toLocaleString("en-GB")} jobs are fine`;

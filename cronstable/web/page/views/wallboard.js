@@ -24,42 +24,92 @@ export function openWallboard(app, overlays) {
     setText(clock, `${clockTime(now, "UTC", true)} UTC`);
     if (!jobs) return;
     const failing = jobs.filter((job) => job.failing);
-    const sorted = jobs.filter((job) => job.raw.enabled).sort((a, b) => weight(a) - weight(b) || (a.nextAt ?? Infinity) - (b.nextAt ?? Infinity) || a.index - b.index);
-    const room = Math.max(1, Math.floor(grid.clientWidth / TILE.width) * Math.max(1, Math.floor(grid.clientHeight / TILE.height)));
+    const sorted = jobs
+      .filter((job) => job.raw.enabled)
+      .sort(
+        (a, b) =>
+          weight(a) - weight(b) || (a.nextAt ?? Infinity) - (b.nextAt ?? Infinity) || a.index - b.index,
+      );
+    const room = Math.max(
+      1,
+      Math.floor(grid.clientWidth / TILE.width) * Math.max(1, Math.floor(grid.clientHeight / TILE.height)),
+    );
     const count = Math.max(Math.min(sorted.length, room), failing.length);
     const hidden = sorted.length - count;
     setText(bad, failing.length ? `${failing.length} failing` : "none failing");
     setClass(bad, failing.length ? "is-failed" : "");
-    setText(rest, [`${jobs.filter((job) => job.raw.running).length} running`, `${jobs.length} jobs`, hidden ? `${hidden} not shown` : ""].filter(Boolean).join("   "));
+    setText(
+      rest,
+      [
+        `${jobs.filter((job) => job.raw.running).length} running`,
+        `${jobs.length} jobs`,
+        hidden ? `${hidden} not shown` : "",
+      ]
+        .filter(Boolean)
+        .join("   "),
+    );
     const shown = sorted.slice(0, count);
     const names = new Set(shown.map((job) => job.name));
     for (const name of tiles.keys()) if (!names.has(name)) tiles.delete(name);
     grid.style.setProperty("--tile", count > room ? `${TILE.width * 0.7}px` : `${TILE.width}px`);
-    arrange(grid, shown.map((job) => {
-      const tile = tiles.get(job.name) ?? makeTile();
-      tiles.set(job.name, tile);
-      fill(tile, job, now, app);
-      return tile.node;
-    }));
+    arrange(
+      grid,
+      shown.map((job) => {
+        const tile = tiles.get(job.name) ?? makeTile();
+        tiles.set(job.name, tile);
+        fill(tile, job, now, app);
+        return tile.node;
+      }),
+    );
   }
 
   const off = store.on(["jobs", "tick", "conn"], render);
-  overlays.open({ title: "Wallboard", kind: "wall", bare: true, id: "wallboard",
-    content: h("div", { class: "wall" }, h("div", { class: "wall-head" }, tally, h("span", { class: "grow" }), clock), grid, signal),
-    onClose: () => { off(); app.leaveRoute("#tv"); if (document.fullscreenElement) document.exitFullscreen(); } });
+  overlays.open({
+    title: "Wallboard",
+    kind: "wall",
+    bare: true,
+    id: "wallboard",
+    content: h(
+      "div",
+      { class: "wall" },
+      h("div", { class: "wall-head" }, tally, h("span", { class: "grow" }), clock),
+      grid,
+      signal,
+    ),
+    onClose: () => {
+      off();
+      app.leaveRoute("#tv");
+      if (document.fullscreenElement) document.exitFullscreen();
+    },
+  });
   document.documentElement.requestFullscreen?.().catch(() => {});
   render();
 }
 
 function weight(job) {
-  return job.failing ? 0 : job.overdue ? 1 : job.status === "unknown" ? 2 : job.raw.running ? 3 : job.raw.paused ? 5 : 4;
+  return job.failing
+    ? 0
+    : job.overdue
+      ? 1
+      : job.status === "unknown"
+        ? 2
+        : job.raw.running
+          ? 3
+          : job.raw.paused
+            ? 5
+            : 4;
 }
 
 function makeTile() {
   const mark = icon("ok");
   const name = h("div", { class: "wall-name" });
   const text = h("div", { class: "wall-text" });
-  return { mark, name, text, node: h("div", { class: "wall-tile" }, h("div", { class: "row" }, mark, name), text) };
+  return {
+    mark,
+    name,
+    text,
+    node: h("div", { class: "wall-tile" }, h("div", { class: "row" }, mark, name), text),
+  };
 }
 
 function fill(tile, job, now, app) {
@@ -68,7 +118,18 @@ function fill(tile, job, now, app) {
   setClass(tile.mark, `icon is-${kind}`);
   setAttr(tile.mark.firstChild, "href", `#i-${kind}`);
   setText(tile.name, job.name);
-  setText(tile.text, job.failing ? `${exitWords(job.raw.last_run)}, ${ago(job.lastAt, now)}`
-    : job.raw.running ? `running for ${app.runningFor(job)}` : job.overdue ? "overdue" : job.raw.paused ? "paused"
-      : job.nextAt !== null ? until(job.nextAt, now) : job.label);
+  setText(
+    tile.text,
+    job.failing
+      ? `${exitWords(job.raw.last_run)}, ${ago(job.lastAt, now)}`
+      : job.raw.running
+        ? `running for ${app.runningFor(job)}`
+        : job.overdue
+          ? "overdue"
+          : job.raw.paused
+            ? "paused"
+            : job.nextAt !== null
+              ? until(job.nextAt, now)
+              : job.label,
+  );
 }

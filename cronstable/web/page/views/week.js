@@ -24,7 +24,13 @@ export function createWeek(app) {
     const wanted = `${days[0]}|${jobs.map((job) => `${job.name}${job.raw.schedule}${job.raw.enabled}`).join()}`;
     if (wanted === key) return;
     key = wanted;
-    const found = await allComing(jobs, days[0] - 1, days[7] - 1, { limit: BUSY * 7 + 1, coarse: true }, () => !active);
+    const found = await allComing(
+      jobs,
+      days[0] - 1,
+      days[7] - 1,
+      { limit: BUSY * 7 + 1, coarse: true },
+      () => !active,
+    );
     if (!found) {
       key = "";
       return;
@@ -47,17 +53,52 @@ export function createWeek(app) {
     const moments = [...times.keys()].sort((a, b) => a - b);
     const date = new Date(start);
     const today = now >= start && now < end;
-    return h("section", { class: today ? "day today" : "day" },
-      h("h3", {}, date.toLocaleDateString("en-GB", { weekday: "short" }), h("span", { class: "soft", text: ` ${date.getDate()}` })),
-      h("ol", {}, moments.slice(0, MOST).map((at) => moment(at, times.get(at), at < now))),
-      moments.length > MOST ? h("p", { class: "faint", text: `and ${moments.length - MOST} more times` }) : null,
-      moments.length ? null : h("p", { class: "faint", text: "nothing" }));
+    return h(
+      "section",
+      { class: today ? "day today" : "day" },
+      h(
+        "h3",
+        {},
+        date.toLocaleDateString("en-GB", { weekday: "short" }),
+        h("span", { class: "soft", text: ` ${date.getDate()}` }),
+      ),
+      h(
+        "ol",
+        {},
+        moments.slice(0, MOST).map((at) => moment(at, times.get(at), at < now)),
+      ),
+      moments.length > MOST
+        ? h("p", { class: "faint", text: `and ${moments.length - MOST} more times` })
+        : null,
+      moments.length ? null : h("p", { class: "faint", text: "nothing" }),
+    );
   }
 
   function moment(at, jobs, past) {
-    const names = (list) => list.flatMap((job, i) => [i ? h("br") : "", h("button", { type: "button", class: "job-name", text: job.name, on: { click: () => app.openJob(job.name, "schedule") } })]);
-    const more = jobs.length > 2 ? h("button", { type: "button", class: "link", text: `and ${jobs.length - 1} more`, on: { click: () => place.replaceChildren(...names(jobs.slice(0, 200))) } }) : null;
-    const place = h("span", { class: "ellipsis" }, ...(more ? [...names(jobs.slice(0, 1)), h("br"), more] : names(jobs)));
+    const names = (list) =>
+      list.flatMap((job, i) => [
+        i ? h("br") : "",
+        h("button", {
+          type: "button",
+          class: "job-name",
+          text: job.name,
+          on: { click: () => app.openJob(job.name, "schedule") },
+        }),
+      ]);
+    const more =
+      jobs.length > 2
+        ? h("button", {
+            type: "button",
+            class: "link",
+            text: `and ${jobs.length - 1} more`,
+            on: { click: () => place.replaceChildren(...names(jobs.slice(0, 200))) },
+          })
+        : null;
+    const place = h(
+      "span",
+      { class: "ellipsis" },
+      ...(more ? [...names(jobs.slice(0, 1)), h("br"), more] : names(jobs)),
+    );
     return h("li", { class: past ? "past" : "" }, h("time", { text: clockTime(at) }), place);
   }
 
@@ -69,25 +110,53 @@ export function createWeek(app) {
       if (!groups.has(words)) groups.set(words, []);
       groups.get(words).push(job);
     }
-    return [h("h3", { text: "All day long" }), ...[...groups].sort((a, b) => b[1].length - a[1].length).slice(0, 12).map(([words, jobs]) => h("p", {},
-      h("span", { class: "soft", text: `${words}: ` }),
-      ...jobs.slice(0, 5).flatMap((job, i) => [i ? ", " : "", h("button", { type: "button", class: "job-name", text: job.name, on: { click: () => app.openJob(job.name, "schedule") } })]),
-      jobs.length > 5 ? h("span", { class: "faint", text: ` and ${plural(jobs.length - 5, "more", "more")}` }) : null))];
+    return [
+      h("h3", { text: "All day long" }),
+      ...[...groups]
+        .sort((a, b) => b[1].length - a[1].length)
+        .slice(0, 12)
+        .map(([words, jobs]) =>
+          h(
+            "p",
+            {},
+            h("span", { class: "soft", text: `${words}: ` }),
+            ...jobs.slice(0, 5).flatMap((job, i) => [
+              i ? ", " : "",
+              h("button", {
+                type: "button",
+                class: "job-name",
+                text: job.name,
+                on: { click: () => app.openJob(job.name, "schedule") },
+              }),
+            ]),
+            jobs.length > 5
+              ? h("span", { class: "faint", text: ` and ${plural(jobs.length - 5, "more", "more")}` })
+              : null,
+          ),
+        ),
+    ];
   }
 
-  app.store.on(["jobs"], () => { if (active) draw(); });
-  return { node, tools: [link], setActive(value) {
-    active = value;
-    if (!value) return;
-    link.href = app.api.calendarLink("/calendar.ics?days=7");
-    draw();
-  } };
+  app.store.on(["jobs"], () => {
+    if (active) draw();
+  });
+  return {
+    node,
+    tools: [link],
+    setActive(value) {
+      active = value;
+      if (!value) return;
+      link.href = app.api.calendarLink("/calendar.ics?days=7");
+      draw();
+    },
+  };
 }
 
 // Eight midnights of this browser's zone; days are 23 or 25 hours long where clocks change.
 function weekDays(now) {
   const first = new Date(now);
   first.setHours(0, 0, 0, 0);
-  return Array.from({ length: 8 }, (unused, i) => new Date(first.getFullYear(), first.getMonth(), first.getDate() + i).getTime());
+  return Array.from({ length: 8 }, (unused, i) =>
+    new Date(first.getFullYear(), first.getMonth(), first.getDate() + i).getTime(),
+  );
 }
-
