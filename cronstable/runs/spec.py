@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from collections.abc import Mapping
 
@@ -55,12 +56,16 @@ def launch_spec(job: JobConfig, base: Mapping[str, str]) -> LaunchSpec:
 
 
 def drop_to(job: JobConfig) -> DropTo | None:
-    """Return who the process becomes, or None to stay who the daemon is."""
+    """
+    Return who the process becomes, or None to stay who the daemon is.
+
+    Of user and group, the one that the job does not name is the daemon's own.
+    """
     if job.uid is None and job.gid is None:
         return None
     return DropTo(
-        uid=-1 if job.uid is None else job.uid,
-        gid=-1 if job.gid is None else job.gid,
+        uid=os.geteuid() if job.uid is None else job.uid,
+        gid=os.getegid() if job.gid is None else job.gid,
         login=job.login,
     )
 
