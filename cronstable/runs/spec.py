@@ -8,13 +8,16 @@ from collections.abc import Mapping
 
 from cronstable.config.values import JobConfig
 from cronstable.executors.interfaces import Caps, DropTo, LaunchSpec
+from cronstable.platform import DEFAULT_SHELL
 
 NICE = {"idle": 19, "below-normal": 10, "above-normal": -5, "high": -10}
 
 
 def argv(command: str | tuple[str, ...], shell: str) -> tuple[str, ...]:
-    """Return the argument vector: a list as it is, text through the shell."""
-    return command if isinstance(command, tuple) else (shell, "-c", command)
+    """Return the argument vector: a list as it is, text through the shell, by default sh."""
+    if isinstance(command, tuple):
+        return command
+    return (shell if shell.strip() else DEFAULT_SHELL, "-c", command)
 
 
 def environment(job: JobConfig, base: Mapping[str, str]) -> dict[str, str]:

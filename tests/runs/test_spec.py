@@ -7,7 +7,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.executors.interfaces import DropTo
-from cronstable.runs.spec import drop_to
+from cronstable.runs.spec import argv, drop_to
 from tests.fakes import job
 
 
@@ -25,3 +25,17 @@ class DropToTests(SynchronousTestCase):
     def test_group_only(self) -> None:
         """A group alone leaves the user as it is, and no other group."""
         self.assertEqual(drop_to(job(gid=6)), DropTo(os.geteuid(), 6, None))
+
+
+class ArgvTests(SynchronousTestCase):
+    """What is executed."""
+
+    def test_list(self) -> None:
+        """A list is executed as it is, whatever the shell."""
+        self.assertEqual(argv(("a", "b c"), "/bin/sh"), ("a", "b c"))
+
+    def test_text(self) -> None:
+        """Text goes to the job's shell, a blank one meaning the platform's."""
+        self.assertEqual(argv("a b", "/bin/bash"), ("/bin/bash", "-c", "a b"))
+        for blank in ("", " "):
+            self.assertEqual(argv("a b", blank), ("/bin/sh", "-c", "a b"))
