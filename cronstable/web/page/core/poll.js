@@ -8,6 +8,8 @@ const HIDDEN = 30_000;
 const LONGEST_BACKOFF = 30_000;
 const WHOAMI_EVERY = 60_000;
 const QUIET_EVERY = 10_000;
+const SLOTS_EVERY = 3000;
+const SLOTS_AT_LEAST = 15_000;
 
 export function createPoller(api, store, slots, prefs) {
   const { state } = store;
@@ -17,6 +19,8 @@ export function createPoller(api, store, slots, prefs) {
   let stopped = false;
   let askedWhoami = 0;
   let askedQuiet = 0;
+  let askedSlots = 0;
+  let stirred = true;
   let identified = "";
 
   const now = () => Date.now() + api.skew;
@@ -44,7 +48,7 @@ export function createPoller(api, store, slots, prefs) {
   async function jobs() {
     const text = await api.getIfChanged("/jobs");
     const receivedAt = now();
-    if (text === null) return;
+    if (text === null) return false;
     // Each step in a task of its own, so that no frame waits for all of them.
     await breathe();
     const list = JSON.parse(text);
@@ -53,6 +57,17 @@ export function createPoller(api, store, slots, prefs) {
     state.byName = new Map(views.map((job) => [job.name, job]));
     store.set("jobs", views);
     slots.noteJobs(views);
+    return true;
+  }
+
+  // Slots open and close when jobs do something; asking each second for nothing helps nobody.
+  async function slotBook(changed) {
+    const age = Date.now() - askedSlots;
+    stirred ||= changed;
+    if (age < SLOTS_EVERY || !(stirred || slots.hasOpen || age > SLOTS_AT_LEAST)) return;
+    askedSlots = Date.now();
+    stirred = false;
+    await slots.refresh(now());
   }
 
   // What changes seldom or is not in use here is asked less often.
@@ -79,10 +94,10 @@ export function createPoller(api, store, slots, prefs) {
 
   async function round() {
     if (!state.whoami || Date.now() - askedWhoami > WHOAMI_EVERY || state.conn.failures) await whoami();
-    await jobs();
+    const changed = await jobs();
     await Promise.all([
       api.get("/node").then((answer) => store.set("node", answer)),
-      slots.refresh(now()),
+      slotBook(changed),
       quiet(),
       identify(),
     ]);

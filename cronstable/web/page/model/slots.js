@@ -220,6 +220,9 @@ export function createSlotBook(api, onChange) {
     get unaccounted() {
       return unaccounted;
     },
+    get hasOpen() {
+      return open.size > 0;
+    },
     get supported() {
       return supported !== false;
     },
