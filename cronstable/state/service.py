@@ -1,0 +1,260 @@
+"""
+The store as a service: the synchronous core behind Deferreds, on threads of its own.
+
+Without a C{state} section there is no store: C{on} is False, nothing is written and every question
+fails with L{StoreOff}.  docs/durability.md tells an operator what is promised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import attrs
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, fail
+
+from cronstable.clock import Clock
+from cronstable.config.sections_values import StateConfig
+from cronstable.state.stats import LockCount, OpCount
+from cronstable.state.store import Store, StoreSettings, View, open_store
+from cronstable.state.throttle import Throttle
+from cronstable.state.workers import Workers, within
+from cronstable.state.writes import Kind, Operation, Writes
+
+log = logging.getLogger("cronstable.state")
+
+T = TypeVar("T")
+
+BULK_WORKERS = 16
+LEASE_WORKERS = 8
+READ_BOUND = 10.0
+"""Seconds that a question on the way of a launch may take."""
+
+FLUSH_BOUND = 5.0
+
+
+class StoreOff(OSError):
+    """No store is configured, or it could not be started."""
+
+
+@attrs.frozen
+class Lane:
+    """How busy one set of workers is."""
+
+    inflight: int
+    capacity: int
+    peak: int
+
+
+class Opened:
+    """One store that a configuration names, with its threads and its queue of writes."""
+
+    def __init__(self, reactor: Any, clock: Clock, config: StateConfig, make: MakeStore) -> None:
+        self.config = config
+        self.store = make(config, clock)
+        self.view: View | None = None
+        self.bulk = Workers(reactor, clock, "store", BULK_WORKERS)
+        self.leases = Workers(reactor, clock, "lease", LEASE_WORKERS)
+        self.throttle = Throttle(clock, config.max_ops_per_second)
+        self._clock = clock
+        self.writes = Writes(clock, self.run, BULK_WORKERS // 2)
+
+    def run(self, operation: Callable[[Store], T]) -> Deferred[T]:
+        """Run an operation on a bulk worker, no faster than the configuration allows."""
+        wait = self.throttle.wait()
+        if not wait:
+            return self.bulk.run(lambda: operation(self.store))
+        later: Deferred[T] = Deferred()
+        self._clock.callLater(
+            wait, lambda: self.bulk.run(lambda: operation(self.store)).chainDeferred(later)
+        )
+        return later
+
+    def stop(self) -> None:
+        """Let the threads end."""
+        self.bulk.stop()
+        self.leases.stop()
+
+
+MakeStore = Callable[[StateConfig, Clock], Store]
+
+
+def store_of(config: StateConfig, clock: Clock) -> Store:
+    """Return the store that C{config} names, on the system's own files."""
+    settings = StoreSettings(config.path, config.deployment_id, config.topology, config.fsync)
+    return open_store(settings, clock)
+
+
+class StoreService(Service):
+    """
+    The durable store of a daemon, or none.
+
+    C{when_up} is called after each successful start of a backend, on the reactor's thread.
+    """
+
+    def __init__(self, reactor: Any, clock: Clock, make: MakeStore = store_of) -> None:
+        self.when_up: Callable[[], object] = lambda: None
+        self._reactor = reactor
+        self._clock = clock
+        self._make = make
+        self._opened: Opened | None = None
+        self._starting = False
+        self._dropped_before: Counter[str] = Counter()
+
+    # what others ask
+
+    @property
+    def configured(self) -> bool:
+        """Whether a C{state} section is in force."""
+        return self._opened is not None
+
+    @property
+    def on(self) -> bool:
+        """Whether a store is configured and has been started."""
+        return self._opened is not None and self._opened.view is not None
+
+    @property
+    def config(self) -> StateConfig | None:
+        """The section in force."""
+        return None if self._opened is None else self._opened.config
+
+    @property
+    def view(self) -> View | None:
+        """What the started store is."""
+        return None if self._opened is None else self._opened.view
+
+    @property
+    def fail_closed(self) -> bool:
+        """Whether gates say no while the store cannot answer."""
+        config = self.config
+        return config is not None and config.on_store_unavailable == "fail-closed"
+
+    def ask(self, question: Callable[[Store], T], bound: float = READ_BOUND) -> Deferred[T]:
+        """Fire with what C{question} finds out, or fail within C{bound} seconds."""
+        opened = self._opened
+        if opened is None or opened.view is None:
+            return fail(StoreOff("no store is running"))
+        return within(self._clock, bound, opened.run(question))
+
+    def write(self, key: str, kind: Kind, operation: Operation) -> Deferred[bool]:
+        """
+        Write after everything asked for C{key} before; fire with whether it was written.
+
+        A store that is configured but not up yet takes no writes: they are counted as dropped.
+        """
+        opened = self._opened
+        if opened is None:
+            return _now(False)
+        if opened.view is None:
+            opened.writes.dropped[kind] += 1
+            return _now(False)
+        return opened.writes.add(key, kind, operation)
+
+    def withdraw(self, key: str, kind: Kind) -> bool:
+        """Take back the newest write of C{kind} for C{key} that has not been started."""
+        return self._opened is not None and self._opened.writes.withdraw(key, kind)
+
+    def lease(self, operation: Callable[[Store], T]) -> Deferred[T]:
+        """Run a lease operation on workers of its own, never limited in rate."""
+        opened = self._opened
+        if opened is None or opened.view is None:
+            return fail(StoreOff("no store is running"))
+        return opened.leases.run(lambda: operation(opened.store))
+
+    # what pages and metrics read
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """How many writes of each kind were dropped since the start of this process."""
+        now = self._opened.writes.dropped if self._opened is not None else Counter()
+        return self._dropped_before + now
+
+    @property
+    def ops(self) -> dict[str, OpCount]:
+        """How often the store did what."""
+        return {} if self._opened is None else self._opened.store.stats.ops
+
+    @property
+    def locks(self) -> LockCount:
+        """How often locks were taken."""
+        return LockCount() if self._opened is None else self._opened.store.stats.locks
+
+    @property
+    def throttled(self) -> tuple[int, float]:
+        """How many operations were held back, and for how many seconds in all."""
+        if self._opened is None:
+            return 0, 0.0
+        return self._opened.throttle.throttled, self._opened.throttle.waited
+
+    @property
+    def lanes(self) -> dict[str, Lane]:
+        """How busy the workers are."""
+        if self._opened is None:
+            return {}
+        pools = {"bulk": self._opened.bulk, "lease": self._opened.leases}
+        return {name: Lane(p.inflight, p.capacity, p.peak) for name, p in pools.items()}
+
+    @property
+    def pending(self) -> int:
+        """How many writes wait or are under way."""
+        return 0 if self._opened is None else self._opened.writes.pending
+
+    # life
+
+    async def reconcile(self, config: StateConfig | None) -> None:
+        """Put a C{state} section in force; a store that changes writes out its queue first."""
+        opened = self._opened
+        if opened is not None and opened.config == config:
+            return
+        if opened is not None:
+            await self.close()
+        if config is not None:
+            self._opened = Opened(self._reactor, self._clock, config, self._make)
+            await self.try_to_start()
+
+    async def try_to_start(self) -> None:
+        """Start a configured store that is not up; a failure is an ERROR and is tried again."""
+        opened = self._opened
+        if opened is None or opened.view is not None or self._starting:
+            return
+        self._starting = True
+        try:
+            started = opened.bulk.run(opened.store.start)
+            opened.view = await within(self._clock, READ_BOUND, started)
+        except Exception as error:
+            log.error("state: failed to start: %s", error)
+            return
+        finally:
+            self._starting = False
+        self.when_up()
+
+    async def flush(self, bound: float = FLUSH_BOUND) -> None:
+        """Write what is pending, for C{bound} seconds at most."""
+        opened = self._opened
+        if opened is None or not opened.writes.pending:
+            return
+        log.info("Flushing %d pending state write(s)", opened.writes.pending)
+        try:
+            await within(self._clock, bound, opened.writes.when_empty())
+        except OSError:
+            log.warning("state: %d write(s) could not be flushed", opened.writes.pending)
+
+    async def close(self) -> None:
+        """Flush, and forget the store."""
+        opened = self._opened
+        if opened is None:
+            return
+        await self.flush()
+        log.info("Stopping state backend")
+        self._dropped_before += opened.writes.dropped
+        self._opened = None
+        opened.stop()
+
+
+def _now(value: T) -> Deferred[T]:
+    done: Deferred[T] = Deferred()
+    done.callback(value)
+    return done

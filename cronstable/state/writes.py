@@ -1,0 +1,183 @@
+"""
+Writes that nobody waits for: in order for each key, bounded in number, counted when lost.
+
+A key is a job (or a host): its writes reach the store in the order in which they were asked for,
+across its streams.  When too many wait, those that matter least are shed first: in-flight pairs
+that were never written go together, run records and retries go last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+from twisted.internet.defer import Deferred
+
+from cronstable.clock import Clock
+from cronstable.state.store import Store
+
+log = logging.getLogger("cronstable.state")
+
+Kind = Literal[
+    "run-record",
+    "retry",
+    "reboot-marker",
+    "pause",
+    "checkpoint",
+    "manifest",
+    "counters",
+    "inflight",
+]
+
+SHED_FIRST: tuple[Kind, ...] = (
+    "inflight",
+    "counters",
+    "manifest",
+    "checkpoint",
+    "pause",
+    "reboot-marker",
+    "retry",
+    "run-record",
+)
+
+MOST_PENDING = 8192
+REPEAT_AFTER = 60.0
+"""Seconds in which a kind of failure is logged once."""
+
+Operation = Callable[[Store], Any]
+Run = Callable[[Operation], "Deferred[Any]"]
+
+
+class Write:
+    """One write that waits or is under way; fires its Deferred with whether it was written."""
+
+    __slots__ = ("about", "done", "kind", "operation", "started")
+
+    def __init__(self, kind: Kind, about: str, operation: Operation) -> None:
+        self.kind = kind
+        self.about = about
+        self.operation = operation
+        self.started = False
+        self.done: Deferred[bool] = Deferred()
+
+
+class Writes:
+    """The queue of pending writes of one store."""
+
+    def __init__(self, clock: Clock, run: Run, abreast: int, most: int = MOST_PENDING) -> None:
+        self.dropped: Counter[str] = Counter()
+        self.pending = 0
+        self._clock = clock
+        self._run = run
+        self._abreast = abreast
+        self._most = most
+        self._under_way = 0
+        self._chains: dict[str, deque[Write]] = {}
+        self._ready: deque[str] = deque()
+        self._empty: list[Deferred[None]] = []
+        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def add(self, key: str, kind: Kind, operation: Operation) -> Deferred[bool]:
+        """Write once everything asked for C{key} before is written; fire with whether it was."""
+        write = Write(kind, key, operation)
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = self._chains[key] = deque()
+            self._ready.append(key)
+        chain.append(write)
+        self.pending += 1
+        if self.pending > self._most:
+            self._shed()
+        self._pump()
+        return write.done
+
+    def withdraw(self, key: str, kind: Kind) -> bool:
+        """
+        Take back the newest write of C{kind} for C{key} if it has not been started.
+
+        Used for pairs that cancel each other out: what was never written need not be undone.
+        """
+        for write in reversed(self._chains.get(key, ())):
+            if write.kind == kind:
+                if write.started:
+                    return False
+                self._chains[key].remove(write)
+                self._leave(write, True)
+                return True
+        return False
+
+    def when_empty(self) -> Deferred[None]:
+        """Fire when nothing is pending."""
+        waiter: Deferred[None] = Deferred()
+        if self.pending:
+            self._empty.append(waiter)
+        else:
+            waiter.callback(None)
+        return waiter
+
+    def _pump(self) -> None:
+        while self._ready and self._under_way < self._abreast:
+            key = self._ready.popleft()
+            chain = self._chains[key]
+            if not chain:
+                del self._chains[key]
+                continue
+            write = chain[0]
+            write.started = True
+            self._under_way += 1
+            self._run(write.operation).addCallbacks(
+                self._written, self._failed, callbackArgs=(key, write), errbackArgs=(key, write)
+            )
+
+    def _written(self, _: object, key: str, write: Write) -> None:
+        self._over(key, write, True)
+
+    def _failed(self, failure: Any, key: str, write: Write) -> None:
+        self.dropped[write.kind] += 1
+        self._say(write, failure.value)
+        self._over(key, write, False)
+
+    def _over(self, key: str, write: Write, written: bool) -> None:
+        self._under_way -= 1
+        chain = self._chains[key]
+        chain.popleft()
+        if chain:
+            self._ready.append(key)
+        else:
+            del self._chains[key]
+        self._leave(write, written)
+        self._pump()
+
+    def _leave(self, write: Write, written: bool) -> None:
+        self.pending -= 1
+        write.done.callback(written)
+        if not self.pending:
+            told, self._empty = self._empty, []
+            for waiter in told:
+                waiter.callback(None)
+
+    def _shed(self) -> None:
+        for kind in SHED_FIRST:
+            for chain in self._chains.values():
+                for write in chain:
+                    if write.kind == kind and not write.started:
+                        chain.remove(write)
+                        self.dropped["overflow"] += 1
+                        self._say(write, "too many writes are pending")
+                        self._leave(write, False)
+                        return
+
+    def _say(self, write: Write, why: object) -> None:
+        key = (write.kind, str(why))
+        now = self._clock.seconds()
+        last, quiet = self._told.get(key, (float("-inf"), 0))
+        if now - last < REPEAT_AFTER:
+            self._told[key] = (last, quiet + 1)
+            return
+        more = f" (and {quiet} like it)" if quiet else ""
+        what = write.kind.replace("-", " ")
+        log.warning("state: failed to persist %s for %s: %s%s", what, write.about, why, more)
+        self._told = {each: told for each, told in self._told.items() if now - told[0] < 3600}
+        self._told[key] = (now, 0)
