@@ -110,6 +110,7 @@ class _Checks:
     def notices(self) -> Iterator[Notice]:
         """Yield what is to be said about several jobs at once."""
         jobs = self.config.jobs.values()
+        yield from notices.of_names(self.config.jobs)
         if self.config.state is None:
             yield from _one_line(
                 "onMissed has no effect without a state section",

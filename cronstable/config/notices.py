@@ -5,6 +5,7 @@ What an operator should know about a configuration that is valid: lines for the 
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 import attrs
@@ -49,6 +50,19 @@ def of_jobs(jobs: Iterable[JobConfig], world: World) -> Iterator[Notice]:
         if job.schedule is not None:
             yield from of_schedule(f"job '{job.name}'", job.schedule_text, job.schedule, world)
         yield from of_launch(f"job '{job.name}'", job, world)
+
+
+def of_names(names: Iterable[str]) -> Iterator[Notice]:
+    """Yield what is to be said about names of jobs that nobody can tell apart by eye."""
+    seen: dict[str, str] = {}
+    for name in names:
+        looks = name if name.isascii() else unicodedata.normalize("NFC", name)
+        twin = seen.setdefault(looks, name)
+        if twin != name:
+            yield warning(
+                f"the jobs {twin!a} and {name!a} have names that look alike; both run, but people "
+                "will mix them up"
+            )
 
 
 def of_schedule(where: str, written: str, schedule: Schedule, world: World) -> Iterator[Notice]:

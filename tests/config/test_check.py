@@ -220,6 +220,14 @@ class NoticeTests(ConfigCase):
         (notice,) = self.load(jobs).notices
         self.assertTrue(notice.text.endswith("j98, j99 and 50 more"))
 
+    def test_names_that_look_alike(self) -> None:
+        """Names that differ only in how an accent is written are told, with what differs."""
+        jobs = "".join(
+            f'  - name: "{name}"\n    command: x\n    schedule: "* * * * *"\n'
+            for name in ("\\xf1", "n\\u0303", "n", "a", "A")
+        )
+        self.assert_notices("jobs:\n" + jobs, "'\\xf1' and 'n\\u0303'")
+
     def test_stream_prefix(self) -> None:
         """A prefix with other braces is used as it is, and that is said."""
         for prefix in ("{x}", "{", "}", "{job_name", "{}", "{0}", "{{job_name}}", "{job_name!r}"):
