@@ -11,6 +11,7 @@ from cronstable.clock import Clock
 from cronstable.config.sections_values import Config, WebConfig
 from cronstable.config.values import JobConfig
 from cronstable.events import Bus
+from cronstable.executors.cgroups import CapsSupport
 from cronstable.identity import Identity
 from cronstable.runs.boot import BootRuns
 from cronstable.runs.output import Outputs
@@ -22,6 +23,8 @@ from cronstable.web.refusal import not_found
 if TYPE_CHECKING:
     from cronstable.web.joblist import JobList
     from cronstable.web.jobviews import JobViews
+    from cronstable.web.node import NodeFacts
+    from cronstable.web.streams import Streams
 
 
 @attrs.define(eq=False)
@@ -37,8 +40,8 @@ class House:
     boot: BootRuns
     sla: SlaWatch
     outputs: Outputs
-    caps: Callable[[], Any]
-    """Answers what this host can cap, a L{cronstable.executors.cgroups.CapsSupport}."""
+    caps: Callable[[], CapsSupport]
+    """Answers what this host can cap."""
     shutdown: Callable[[], object] = lambda: None
     """Begins a graceful stop."""
     config: Config = attrs.field(factory=Config)
@@ -68,5 +71,7 @@ class Context:
     web: WebConfig
     job_texts: JobViews
     job_list: JobList
+    streams: Streams
+    node: NodeFacts
     listeners: Callable[[], list[str]]
     """Returns the URLs that are served, as they were configured."""

@@ -14,7 +14,8 @@ from datetime import datetime, timezone
 from typing import Any, Protocol
 from urllib.parse import quote_from_bytes
 
-from twisted.web.http import datetimeToString
+from twisted.internet.protocol import connectionDone
+from twisted.web.http import HTTPChannel, datetimeToString
 from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
 
@@ -70,6 +71,11 @@ class ApiRequest(Request):
         self.prepath = []
         self.postpath = [_ascii(segment) for segment in self.path[1:].split(b"/")]
         self.render(site.resource)
+
+    def abort(self) -> None:
+        """Give the client up, with its connection."""
+        if self.channel is not None:
+            self._channel.abort()
 
     @property
     def _channel(self) -> Any:
@@ -137,6 +143,39 @@ class ApiRequest(Request):
         return value
 
 
+class ApiChannel(HTTPChannel):
+    """One connection."""
+
+    retired = False
+    site: ApiSite
+
+    def connectionMade(self) -> None:  # noqa: N802 - the name is Twisted's
+        """Let the site know of the connection."""
+        super().connectionMade()
+        self.site.channels.add(self)
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's
+        """Let the site forget it."""
+        super().connectionLost(reason)
+        self.site.channels.discard(self)
+
+    def checkPersistence(self, request: Any, version: bytes) -> bool:  # noqa: N802 - Twisted's
+        """Return whether another request may follow on this connection."""
+        return not self.retired and super().checkPersistence(request, version)
+
+    def abort(self) -> None:
+        """Close the connection without sending what is left."""
+        transport: Any = self.transport
+        transport.abortConnection()
+
+    def retire(self) -> None:
+        """Close the connection once it has no request to answer."""
+        self.retired = True
+        self.persistent = False
+        if not self.requests:
+            self.loseConnection()
+
+
 class ApiSite(Site):
     """
     What a listener serves: its C{resource} may be exchanged while the port stays bound.
@@ -144,6 +183,7 @@ class ApiSite(Site):
     Requests are logged at DEBUG on C{cronstable.web.access}, query tokens masked.
     """
 
+    protocol: Any = ApiChannel
     reactor: Any
     resource: Any
 
@@ -153,12 +193,18 @@ class ApiSite(Site):
         )
         self.body_limit = body_limit
         self.displayTracebacks = False
+        self.channels: set[ApiChannel] = set()
 
     def startFactory(self) -> None:  # noqa: N802 - the name is Twisted's
         """Start without an access log of Twisted's."""
 
     def stopFactory(self) -> None:  # noqa: N802 - the name is Twisted's
         """There is nothing to stop."""
+
+    def retire_connections(self) -> None:
+        """Let every open connection end with the request that it serves."""
+        for channel in tuple(self.channels):
+            channel.retire()
 
     def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - the name is Twisted's
         """Speak HTTP/1.1 only."""

@@ -17,9 +17,18 @@ from cronstable.web.front import Front
 from cronstable.web.joblist import JobList
 from cronstable.web.jobviews import JobViews
 from cronstable.web.listeners import Listeners
+from cronstable.web.node import NodeFacts
 from cronstable.web.requests import ApiSite
+from cronstable.web.slices import next_turn
+from cronstable.web.streams import Streams
 
 log = logging.getLogger("cronstable")
+
+
+FLUSHED_WITHIN = 2.0
+"""Seconds that open connections get at the stop to take what was written to them."""
+
+FLUSH_LOOK = 0.01
 
 
 class Unavailable(Exception):
@@ -72,6 +81,8 @@ class Running:
         self._house = house
         self._texts = JobViews(house)
         self._list = JobList(house, self._texts)
+        self.streams = Streams(house.clock)
+        self.node = NodeFacts(house)
         self._listeners = Listeners(house.reactor)
         self._site: ApiSite | None = None
         self._creator: Any = None
@@ -96,7 +107,13 @@ class Running:
     def serve(self, web: WebConfig, material: Material) -> None:
         """Put a section in force; L{bind} comes after."""
         context = Context(
-            self._house, web, self._texts, self._list, lambda: list(self._listeners.urls)
+            self._house,
+            web,
+            self._texts,
+            self._list,
+            self.streams,
+            self.node,
+            lambda: list(self._listeners.urls),
         )
         front = Front(context, material.tokens)
         if material.tls is not None:
@@ -105,7 +122,9 @@ class Running:
             self._site = ApiSite(front, self._house.reactor)
         else:
             self._site.resource = front
+            self._end_connections()
         self._web = web
+        self.node.want(web.node_history)
         if material.tokens:
             count = len(material.tokens)
             log.info(
@@ -113,6 +132,10 @@ class Running:
                 count,
                 "" if count == 1 else "s",
             )
+
+    def each_minute(self) -> None:
+        """Do what is to be done once a minute."""
+        self.node.each_minute()
 
     async def bind(self) -> None:
         """Bind what is wanted and not bound yet."""
@@ -128,11 +151,24 @@ class Running:
     async def unbind(self) -> None:
         """Serve nothing, until L{serve} is called again."""
         self._web = None
+        self.node.stop()
         await self._listeners.close()
+        self._end_connections()
 
     async def stop(self) -> None:
-        """Serve nothing any more."""
+        """Serve nothing any more; connections get a moment to take what was written to them."""
+        self.streams.stop()
         await self.unbind()
+        clock = self._house.clock
+        until = clock.seconds() + FLUSHED_WITHIN
+        while self._site is not None and self._site.channels and clock.seconds() < until:
+            await next_turn(clock, FLUSH_LOOK)
+
+    def _end_connections(self) -> None:
+        """What is served has changed: streams end, and connections with their current request."""
+        self.streams.end_all()
+        if self._site is not None:
+            self._site.retire_connections()
 
     def _secure(self, options: Any) -> None:
         from cronstable.web.tls import Creator

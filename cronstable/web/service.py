@@ -72,8 +72,11 @@ class WebService:
 
     def each_minute(self) -> None:
         """Look whether files of the section changed, and try again what did not work."""
-        if not self._stopped and self.house.config.web is not None:
-            background("checking the web API", self._again())
+        if self._stopped or self.house.config.web is None:
+            return
+        if self._running is not None:
+            self._running.each_minute()
+        background("checking the web API", self._again())
 
     async def stop(self) -> None:
         """End every stream and serve nothing any more; repeating it does nothing."""

@@ -19,10 +19,10 @@ BETWEEN_LOOKS = 32
 """Items after which the clock is looked at."""
 
 
-def next_turn(clock: Clock) -> Deferred[None]:
-    """Fire in the next turn of the reactor."""
+def next_turn(clock: Clock, delay: float = 0.0) -> Deferred[None]:
+    """Fire in the next turn of the reactor, or C{delay} seconds from now."""
     turn: Deferred[None] = Deferred()
-    clock.callLater(0, turn.callback, None)
+    clock.callLater(delay, turn.callback, None)
     return turn
 
 

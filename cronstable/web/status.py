@@ -113,8 +113,6 @@ class StatusRoutes:
             fire, name = soonest[0]
             due = round(max(fire - now, 0.0), 6)
             shown["next_fire"] = {"job": name, "in": due, "at": views.iso(fire)}
-        if house.config.dags:
-            shown["dags"] = {"total": len(house.config.dags)}
         return answer_json(request, shown)
 
     def whoami(self, request: ApiRequest) -> bytes:

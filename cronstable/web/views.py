@@ -12,6 +12,7 @@ from typing import Any
 
 from cronstable.config.values import JobConfig, ResourceLimits, Sla
 from cronstable.executors.cgroups import CapsSupport
+from cronstable.executors.host import HostUse
 from cronstable.executors.interfaces import CapsReport, Leftover, Usage
 from cronstable.runs.pauses import Pause
 from cronstable.runs.record import RunRecord, Verification
@@ -141,6 +142,19 @@ def caps(report: CapsReport) -> Json:
         "process_limit_hits": report.process_limit_hits if report.enforced else None,
         "peak_memory_bytes": report.peak_memory,
         "cpu_throttled_seconds": report.cpu_throttled,
+    }
+
+
+def host_use(use: HostUse) -> Json:
+    """Return what a node has in use."""
+    return {
+        "cpu_percent": use.cpu_percent,
+        "cpu_count": use.cpu_count,
+        "mem_percent": use.mem_percent,
+        "mem_used_bytes": use.mem_used,
+        "mem_total_bytes": use.mem_total,
+        "proc_rss_bytes": use.proc_rss,
+        "proc_cpu_percent": use.proc_cpu_percent,
     }
 
 
