@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.state import admin, jobstate, schema
+from cronstable.state import admin, archive, jobstate, schema
 from cronstable.state.instants import to_text
 from cronstable.state.manifests import Names, manifest
 from cronstable.state.schema import Migration
@@ -123,6 +123,30 @@ class BackupTests(AdminCase):
             FileNotFoundError, admin.backup, self.settings, self.path("no/such/dir/b.tar.gz")
         )
 
+    def test_failure_keeps_the_older_archive(self) -> None:
+        """A backup that fails half-way leaves an older archive whole and nothing beside it."""
+        path = Path(self.path("b.tar.gz"))
+        path.write_bytes(b"older")
+        self.patch(archive, "stored_files", lambda root: 1 / 0)
+        self.assertRaises(ZeroDivisionError, admin.backup, self.settings, str(path))
+        self.assertEqual(path.read_bytes(), b"older")
+        self.assertEqual(sorted(os.listdir(self.base)), ["b.tar.gz", "source"])
+
+    def test_beside_a_pruning_daemon(self) -> None:
+        """Files that vanish while the archive is written are passed over."""
+        vanishing = self.store.tree.path("records", "runs%2Fj")
+        is_file = os.path.isfile
+
+        def vanish(path: str) -> bool:
+            found = is_file(path)
+            if os.path.dirname(path) == vanishing:
+                os.unlink(path)
+            return found
+
+        self.patch(os.path, "isfile", vanish)
+        with tarfile.open(self.backup()) as tar:
+            self.assertFalse([name for name in tar.getnames() if "runs%2Fj" in name])
+
     def test_odd_entries(self) -> None:
         """Links and pipes in a store are passed over."""
         os.symlink("/etc/passwd", self.store.tree.path("records", "runs%2Fj", "link.json"))
@@ -134,8 +158,8 @@ class BackupTests(AdminCase):
 class RestoreTests(AdminCase):
     """Reading archives."""
 
-    def restore(self, archive: str, settings: StoreSettings, force: bool = False) -> admin.Outcome:
-        return admin.restore(settings, archive, force, self.clock)
+    def restore(self, source: str, settings: StoreSettings, force: bool = False) -> admin.Outcome:
+        return admin.restore(settings, source, force, self.clock)
 
     def test_into_nothing(self) -> None:
         """A restored store has all files, private, and works."""
@@ -169,7 +193,7 @@ class RestoreTests(AdminCase):
 
     def test_merge(self) -> None:
         """Merging adds what is missing; locks stay, and no lease goes back to an older fence."""
-        archive = self.backup()
+        backup = self.backup()
         target = self.filled("target")
         target.records.append("runs/other", {"k": 9})
         held = target.leases.acquire("slots/j", "h", 30.0)
@@ -178,7 +202,7 @@ class RestoreTests(AdminCase):
         self.assertEqual(getattr(held, "fence", None), 2)
         lock = Path(target.tree.path("leases", "slots%2Fj.lock"))
         inode = lock.stat().st_ino
-        outcome = self.restore(archive, target.settings, force=True)
+        outcome = self.restore(backup, target.settings, force=True)
         self.assertIn("kept 1 lease(s)", outcome.out[1])
         self.assertEqual(target.leases.read("slots/j"), held.lease)  # type: ignore[union-attr]
         self.assertEqual(lock.stat().st_ino, inode)
@@ -199,8 +223,8 @@ class RestoreTests(AdminCase):
                     store.tree.files.create(store.tree.path("leases", f"{name}.lease"), raw, True)
                 else:
                     members[f"leases/{name}.lease"] = raw
-        archive = archive_of(self.path("a.tar.gz"), members)
-        outcome = self.restore(archive, target, force=True)
+        archived = archive_of(self.path("a.tar.gz"), members)
+        outcome = self.restore(archived, target, force=True)
         self.assertIn("kept 3 lease(s)", outcome.out[1])
         found = {held.name: held.fence for held in store.leases.all()[0]}
         self.assertEqual(found, {"b": 1, "c": 2, "d": 2, "e": 3})
@@ -224,11 +248,11 @@ class RestoreTests(AdminCase):
             ),
             b"evil",
         )
-        archive = archive_of(
+        hostile = archive_of(
             self.path("a.tar.gz"), {**good, **bad}, **{"records/link": "/etc", "docs/x": "../.."}
         )
         target = self.other()
-        outcome = self.restore(archive, target)
+        outcome = self.restore(hostile, target)
         self.assertEqual(files_of(target), good)
         self.assertIn(f"left out {len(bad) + 2} member(s)", outcome.out[1])
         self.assertEqual(sorted(os.listdir(self.base)), ["a.tar.gz", "source", "target"])

@@ -373,6 +373,47 @@ class LeaseTests(SynchronousTestCase):
         self.assertEqual(self.store.tree.files.names(f"{ROOT}/docs/kv%2Fs"), [])
 
 
+class SweepTroubleTests(SynchronousTestCase):
+    """Sweeps on a disk in trouble."""
+
+    def test_goes_on(self) -> None:
+        """What cannot be removed is said and left; everything else goes."""
+        clock = StandingClock()
+        files = FaultyFiles(MemoryFiles(clock.now))
+        store = memory_store(clock, files)
+        for key in ("stuck", "k"):
+            jobstate.claim(store, "s", key, 5.0)
+        for name in ("stuck.tmp", "x.tmp"):
+            files.create(f"{ROOT}/tmp/{name}", b"", True)
+        clock.advance(200_000)
+        files.fail("unlink", error=errno.EIO, match="stuck")
+        with self.assertLogs("cronstable.state", "WARNING") as logs:
+            result = gc.sweep(store, {}, clock.wall - GRACE)
+        self.assertEqual((result.idem_docs_removed, result.tmp_removed), (1, 1))
+        self.assertEqual(len(logs.output), 2)
+        files.heal()
+        result = gc.sweep(store, {}, clock.wall - GRACE)
+        self.assertEqual((result.idem_docs_removed, result.tmp_removed), (1, 1))
+
+    def test_vanishing(self) -> None:
+        """What a peer removes at the same time is nobody's trouble."""
+        clock = StandingClock()
+        files = FaultyFiles(MemoryFiles(clock.now))
+        store = memory_store(clock, files)
+        files.create(f"{ROOT}/tmp/x.tmp", b"", True)
+        digest = store.blobs.put(b"orphan")
+        store.records.append("runs/gone", {})
+        clock.advance(200_000)
+        inner = memory_of(store)
+        for match in (".tmp", digest, "runs%2Fgone"):
+            path = next(path for path in inner.paths() if match in path)
+            files.call("unlink", act=lambda p=path: inner.unlink(p), match=match, times=1)
+        with self.assertNoLogs("cronstable.state", "WARNING"):
+            result = gc.sweep(store, {"runs/": frozenset()}, clock.wall - GRACE)
+        counts = (result.tmp_removed, result.blobs_removed, result.records_removed)
+        self.assertEqual(counts, (0, 0, 0))
+
+
 class BlobSweepTests(SynchronousTestCase):
     """Payloads that nobody names."""
 

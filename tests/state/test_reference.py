@@ -96,7 +96,9 @@ class ReferenceCase(SynchronousTestCase):
         log = Path(self.base, "daemon.log").open("wb")
         environment = {**os.environ}
         environment["PATH"] = f"{os.path.dirname(self.program)}:{environment['PATH']}"
-        process = subprocess.Popen([self.program, "-c", config], stdout=log, stderr=log, env=environment)
+        process = subprocess.Popen(
+            [self.program, "-c", config], stdout=log, stderr=log, env=environment
+        )
         try:
             self.wait(lambda: process.poll() is not None or self.get("/version") is not None)
             self.assertIs(process.poll(), None, Path(log.name).read_text())
