@@ -12,6 +12,7 @@ from typing import Any
 
 from cronstable.config import keys, sections
 from cronstable.config.errors import ConfigError
+from cronstable.config.schema import Record
 from tests.config.helpers import ConfigCase
 from tests.config.random_configs import yaml
 
@@ -83,7 +84,7 @@ def odd_configs(random: Random) -> Iterator[str]:
     of_jobs = list(leaves(keys.DEFAULTS.fields))
     named = ("web", "mcp", "cluster", "state", "notify")
     fields = {name: sections.SECTIONS[name].record.fields for name in named}  # type: ignore[attr-defined]
-    of_sections = list(leaves({name: keys.Record(each) for name, each in fields.items()}))
+    of_sections = list(leaves({name: Record(each) for name, each in fields.items()}))
     while True:
         value = random.choice(ODD)
         if random.random() < 0.5:

@@ -167,7 +167,7 @@ class StandardTextTests(ConfigCase):
         import jinja2
 
         def render(text: str, **variables: object) -> str:
-            return jinja2.Template(text).render(**variables)
+            return str(jinja2.Template(text).render(**variables))
 
         self.assertEqual(
             render(templates.SUBJECT, name="x", success=True), "Cron job 'x' completed"
