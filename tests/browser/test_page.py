@@ -18,6 +18,9 @@ class PageTests(BrowserTestCase):
         super().setUp()
         self.url = TARGET or self.serve().url
         self.api = Api(self.url)
+        if TARGET:
+            self.browser.open(self.url)
+            self.browser.run("localStorage.clear(); sessionStorage.clear()")
 
     def test_table_lists_every_job(self) -> None:
         """Each job of the daemon has a row; its schedule is in words, beside what was written."""

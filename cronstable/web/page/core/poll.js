@@ -70,37 +70,31 @@ export function createPoller(api, store, slots, prefs) {
     await slots.refresh(now());
   }
 
+  // Facts beside the jobs: a daemon that cannot tell one of them is still a daemon that answers.
+  async function aside(path, key, pick = (answer) => answer) {
+    try {
+      store.set(key, pick(await api.get(path)));
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status === 401) throw error;
+      store.set(key, null);
+    }
+  }
+
   // What changes seldom or is not in use here is asked less often.
   async function quiet() {
     const due = Date.now() - askedQuiet >= QUIET_EVERY;
-    const work = [];
-    if (due || state.cluster?.enabled)
-      work.push(api.get("/cluster").then((answer) => store.set("cluster", answer)));
-    if (due) work.push(api.get("/job-set-id").then((answer) => store.set("jobSet", answer.job_set_id)));
-    if (due || state.pools?.length)
-      work.push(optional("/pools").then((answer) => store.set("pools", answer ?? [])));
     if (due) askedQuiet = Date.now();
-    await Promise.all(work);
-  }
-
-  async function optional(path) {
-    try {
-      return await api.get(path);
-    } catch (error) {
-      if (error instanceof ApiError && error.status >= 400 && error.status !== 401) return null;
-      throw error;
-    }
+    await Promise.all([
+      due || state.cluster?.enabled ? aside("/cluster", "cluster") : null,
+      due || state.pools?.length ? aside("/pools", "pools") : null,
+      due ? aside("/job-set-id", "jobSet", (answer) => answer.job_set_id) : null,
+    ]);
   }
 
   async function round() {
     if (!state.whoami || Date.now() - askedWhoami > WHOAMI_EVERY || state.conn.failures) await whoami();
     const changed = await jobs();
-    await Promise.all([
-      api.get("/node").then((answer) => store.set("node", answer)),
-      slotBook(changed),
-      quiet(),
-      identify(),
-    ]);
+    await Promise.all([aside("/node", "node"), slotBook(changed), quiet(), identify()]);
   }
 
   async function run() {
