@@ -59,6 +59,7 @@ class Daemon(Service):
         self._logging = LoggingSection()
         self._signals = Signals(reactor, self.stop, self._reload_requested)
         self.reload = ReloadService(reactor, clock, sources, self._apply)
+        self.rooms.facts.reloads = self.reload
         self._chores = Chores(clock, self._each_minute())
         self._stop_asked: float | None = None
         self._stopped: Deferred[None] | None = None

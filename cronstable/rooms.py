@@ -14,7 +14,10 @@ from cronstable.config.sections_values import Config
 from cronstable.events import Bus
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.orphans import OrphanReaper
+from cronstable.facts import DaemonFacts, FleetFacts
 from cronstable.identity import Identity
+from cronstable.metrics.registry import Registry
+from cronstable.metrics.statsd import StatsdService
 from cronstable.reports.service import ReportService
 from cronstable.runs.boot import BootRuns
 from cronstable.runs.gates import Leadership, Solo, StandIn
@@ -59,6 +62,14 @@ class Rooms:
         self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
         self.sla = SlaWatch(clock, self.runs, self.bus)
         self.bus.subscribe(SlaBreached, self._late)
+        self.facts = DaemonFacts(clock, self.runs, self.scheduler)
+        self.registry = Registry(
+            clock, FleetFacts(clock, self.runs, self.scheduler, self.sla), self.facts
+        )
+        self.registry.reports = self.reports
+        self.registry.listen(self.bus)
+        self.statsd = StatsdService(reactor, clock)
+        self.statsd.listen(self.bus)
         self.web = WebService(
             House(
                 reactor,
@@ -71,6 +82,7 @@ class Rooms:
                 self.sla,
                 self.outputs,
                 self.executor.caps_support,
+                self.registry,
             ),
             base,
         )
@@ -82,11 +94,13 @@ class Rooms:
         self.runs.install(jobs)
         self.scheduler.install(jobs, zones_changed)
         self.outputs.keep_only(jobs.jobs)
+        self.registry.counts.configure(config.web.metrics.buckets if config.web else ())
 
     def start(self) -> None:
         """Run what is due from now on, the boot runs first."""
         self.orphans.start()
         self.reports.startService()
+        self.statsd.startService()
         self.runs.startService()
         self.boot.begin(self.runs.jobs)
         self.scheduler.startService()
@@ -122,6 +136,8 @@ class Rooms:
         self.reports.stopService()
         self.orphans.stop()
         await self.web.stop()
+        self.statsd.stopService()
+        self.registry.lag.stop()
         await self.mirror.flush(FLUSH_LIMIT)
 
     def _late(self, event: SlaBreached) -> None:

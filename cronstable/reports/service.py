@@ -111,7 +111,7 @@ class ReportService(Service):
         self._notify: NotifyConfig | None = None
         self.in_flight = 0
         """How many deliveries are under way or wait for their turn."""
-        self.counts: Counter[tuple[Kind, str]] = Counter()
+        self.counts: Counter[tuple[str, str]] = Counter()
         """How many deliveries of a kind were C{delivered}, C{failed} or C{dropped}."""
         self.losses: deque[Loss] = deque(maxlen=50)
         """The newest reports that nobody got."""

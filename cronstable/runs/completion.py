@@ -127,6 +127,7 @@ class Completion:
             ended_by=ended_by,
             ended_by_whom=run.whom,
             leftovers=ended.leftovers,
+            start_failed=ended.cause == "not-started",
             overlong_lines=sum(each.overlong for each in (stdout, stderr) if each is not None),
         )
         return FinishedRun(record, run.job, stdout, stderr, run.env)

@@ -15,6 +15,7 @@ class History:
     def __init__(self) -> None:
         self._rings: dict[str, deque[RunRecord]] = {}
         self._last: dict[str, RunRecord] = {}
+        self._last_run: dict[str, RunRecord] = {}
         self._last_verdict: dict[str, RunRecord] = {}
 
     def add(self, record: RunRecord) -> None:
@@ -26,6 +27,10 @@ class History:
         last = self._last.get(record.job)
         if last is None or record.finished_at >= last.finished_at:
             self._last[record.job] = record
+        if record.outcome != "skipped":
+            last = self._last_run.get(record.job)
+            if last is None or record.finished_at >= last.finished_at:
+                self._last_run[record.job] = record
         if record.outcome in ("success", "failure"):
             verdict = self._last_verdict.get(record.job)
             if verdict is None or record.finished_at >= verdict.finished_at:
@@ -39,11 +44,15 @@ class History:
         """Return the run of C{job} with the newest finish, skipped rows included."""
         return self._last.get(job)
 
+    def last_run(self, job: str) -> RunRecord | None:
+        """Return the run of C{job} with the newest finish, rows of a pause left out."""
+        return self._last_run.get(job)
+
     def last_verdict(self, job: str) -> RunRecord | None:
         """Return the newest success or failure of C{job}; other outcomes say nothing."""
         return self._last_verdict.get(job)
 
     def forget(self, job: str) -> None:
         """Drop all that is kept of C{job}."""
-        for kept in (self._rings, self._last, self._last_verdict):
+        for kept in (self._rings, self._last, self._last_run, self._last_verdict):
             kept.pop(job, None)  # type: ignore[attr-defined]

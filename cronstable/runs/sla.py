@@ -8,6 +8,7 @@ not judged.  docs/reporting.md specifies the checks.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
@@ -69,6 +70,7 @@ class SlaWatch:
         self._bus = bus
         self._breaches: dict[tuple[str, SlaCheck], Breach] = {}
         self._watched: dict[str, float] = {}
+        self._judged: set[str] = set()
         self._first_floor: float | None = clock.now()
         self.last_success: dict[str, float] = {}
         self._last_start: dict[str, float] = {}
@@ -94,6 +96,7 @@ class SlaWatch:
         for name, check in [key for key in self._breaches if key[0] not in watched]:
             del self._breaches[(name, check)]
         self._watched = watched
+        self._judged = {name for name in self._judged | watched.keys() if name in jobs.jobs}
         for known in (self.last_success, self._last_start):
             for name in [name for name in known if name not in jobs.jobs]:
                 del known[name]
@@ -103,6 +106,22 @@ class SlaWatch:
         return tuple(
             breach for check in CHECKS if (breach := self._breaches.get((job, check))) is not None
         )
+
+    def late(self, job: JobConfig) -> Mapping[str, bool] | None:
+        """
+        Return for each threshold of C{job} whether it is passed.
+
+        None until the job was judged for the first time; while it is not judged nothing is late.
+        """
+        if job.name not in self._judged:
+            return None
+        sla = job.sla
+        limits = (sla.max_time_since_success, sla.late_after, sla.max_runtime)
+        return {
+            check: (job.name, check) in self._breaches
+            for check, limit in zip(CHECKS, limits, strict=True)
+            if limit
+        }
 
     def _started(self, event: RunStarted) -> None:
         self._last_start[event.job.name] = event.started_at

@@ -13,6 +13,7 @@ from cronstable.config.values import JobConfig
 from cronstable.events import Bus
 from cronstable.executors.cgroups import CapsSupport
 from cronstable.identity import Identity
+from cronstable.metrics.registry import Registry
 from cronstable.runs.boot import BootRuns
 from cronstable.runs.output import Outputs
 from cronstable.runs.scheduler import Scheduler
@@ -42,6 +43,7 @@ class House:
     outputs: Outputs
     caps: Callable[[], CapsSupport]
     """Answers what this host can cap."""
+    registry: Registry
     shutdown: Callable[[], object] = lambda: None
     """Begins a graceful stop."""
     config: Config = attrs.field(factory=Config)

@@ -52,12 +52,14 @@ class Front(Resource):
         self._origins = OriginGate(context.web)
         self._gate = Gate(context.web, tokens)
         self._instance = context.house.identity.instance
+        self._touch = context.house.registry.lag.touch
         self._headers = [
             (name, value) for name, value in context.web.headers if name.lower() not in _OURS
         ]
 
     def render(self, request: ApiRequest) -> Any:
         """Answer a request, or begin to."""
+        self._touch()
         request.setHeader("Cronstable-Instance", self._instance)
         try:
             self._origins.admit(request)
