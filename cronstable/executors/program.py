@@ -99,12 +99,12 @@ def too_large(argv: Sequence[bytes], env: Mapping[str, str]) -> str:
             f"the command is too long: argument {longest} has {len(argv[longest])} bytes, "
             f"the system takes {LONGEST_STRING - 1}"
         )
-    sizes = sorted(((_size(name, value), name) for name, value in env.items()), reverse=True)
-    total = sum(size for size, _ in sizes)
+    sizes = sorted((-_size(name, value), name) for name, value in env.items())
+    total = -sum(size for size, _ in sizes)
     arguments = sum(len(argument) + 1 for argument in argv)
     if arguments > total:
         return f"the command is too long: {arguments} bytes in {len(argv)} arguments"
-    largest = ", ".join(f"{name[:64]} ({size} bytes)" for size, name in sizes[:3])
+    largest = ", ".join(f"{name[:64]} ({-size} bytes)" for size, name in sizes[:3])
     return f"environment too large: {total} bytes in {len(sizes)} variables; the largest: {largest}"
 
 

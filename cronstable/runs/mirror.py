@@ -1,9 +1,9 @@
 """
 The daemon's own standard output and error as a window on what its jobs print.
 
-What is taken at once is written at once; for the rest there is a thread, so that a slow terminal
-or log collector never holds up the reactor.  What it has not taken yet is bounded, and jobs wait
-for it rather than memory growing.
+What is surely taken at once is written at once; for the rest there is a thread, so that a slow
+terminal or log collector never holds up the reactor.  What it has not taken yet is bounded, and
+jobs wait for it rather than memory growing.
 docs/executors.md, "Output", tells users so.
 """
 
@@ -89,7 +89,7 @@ class Mirror:
 
     def write(self, target: int, block: bytes) -> bool:
         """
-        Take a block of whole lines for C{target}; never blocks and never fails.
+        Take a block of whole lines for C{target}; never blocks and never fails, in any thread.
 
         Returns False when whoever writes should wait until L{when_room} calls.
         """
@@ -103,22 +103,24 @@ class Mirror:
             self._queue.append((target, block))
             self._waiting_bytes += len(block)
             room = self._waiting_bytes < HIGH_WATER
-            if not self._busy:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
+                self._thread.start()
+            elif not self._busy:
                 self._lock.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
-            self._thread.start()
         return room
 
     def _write_at_once(self, target: int, block: bytes) -> bytes:
         """Write what cannot block, and return what is left for the thread."""
         descriptor = self._descriptors[target]
+        # A terminal may take less than its readiness promises; a file takes any block, and faster
+        # than a thread would be told of it.
+        if self._terminal(target, descriptor):
+            return block
         if len(block) > select.PIPE_BUF and not self._is_file(descriptor):
             return block
         if not self._takes(descriptor):
             return block
-        if self._terminal(target, descriptor):
-            block = for_terminal(block)
         try:
             return block[os.write(descriptor, block) :]
         except BlockingIOError:
@@ -150,7 +152,7 @@ class Mirror:
             if self._waiting_bytes >= LOW_WATER:
                 self._held_up.append(resume)
                 return
-        self._reactor.callLater(0, resume)
+        self._reactor.callFromThread(resume)
 
     def flush(self, limit: float) -> Deferred[None]:
         """Fire when all is written, or after C{limit} seconds."""

@@ -322,7 +322,7 @@ class NotStartedTests(LaunchCase):
         self.assertNotIn("xxx", reason)
         many = {f"V{number:02}": "y" * 100_000 for number in range(60)}
         reason = await self.refused("/bin/true", env={**ENV, **many})
-        self.assertIn("V59 (100005 bytes)", reason)
+        self.assertIn("the largest: V00 (100005 bytes), V01", reason)
 
     async def test_command_too_long(self) -> None:
         """A command that does not fit is not blamed on the environment."""
