@@ -21,6 +21,8 @@ class PageTests(BrowserTestCase):
         if TARGET:
             self.browser.open(self.url)
             self.browser.run("localStorage.clear(); sessionStorage.clear()")
+            self.browser.open("about:blank")
+            self.browser.complaints()
 
     def test_table_lists_every_job(self) -> None:
         """Each job of the daemon has a row; its schedule is in words, beside what was written."""

@@ -39,7 +39,7 @@ export function createVerdict(root, app) {
         }),
         failing.length === total
           ? " jobs are failing"
-          : ` of ${total} ${failing.length === 1 ? "is" : "are"} failing`,
+          : ` of ${total.toLocaleString("en-GB")} ${failing.length === 1 ? "is" : "are"} failing`,
       ];
       if (failing.length > NAMED) return [...head, "."];
       const parts = failing.flatMap((job, i) => [
