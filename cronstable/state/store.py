@@ -2,7 +2,7 @@
 The store of one namespace, whole and synchronous.
 
 It blocks for as long as its medium does: a daemon calls it from worker threads only
-(L{cronstable.state.interfaces.IStateStore} is what others see).
+(L{cronstable.state.service}).
 """
 
 from __future__ import annotations
