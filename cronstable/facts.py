@@ -30,9 +30,7 @@ class Reloads(Protocol):
 class FleetFacts:
     """The jobs in force and how each stands: a L{cronstable.metrics.interfaces.JobBook}."""
 
-    def __init__(
-        self, clock: Clock, runs: RunService, scheduler: Scheduler, sla: SlaWatch
-    ) -> None:
+    def __init__(self, clock: Clock, runs: RunService, scheduler: Scheduler, sla: SlaWatch) -> None:
         self._clock = clock
         self._runs = runs
         self._scheduler = scheduler

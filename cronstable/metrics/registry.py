@@ -75,6 +75,11 @@ class Registry:
 
     # a scrape
 
+    def loaded(self) -> object:
+        """Return what differs once another configuration is in force, or one was refused."""
+        daemon = self._daemon
+        return daemon.job_set_id, daemon.reload_succeeded, daemon.reloaded_at
+
     def render(self, openmetrics: bool) -> Iterator[str]:
         """
         Yield the text of a scrape in pieces, each made in a few milliseconds, some of them empty.

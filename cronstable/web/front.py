@@ -22,7 +22,17 @@ from cronstable.web.refusal import Refused, not_found
 from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import empty_app, internal_error
 
-MODULES = ("status", "jobs", "actions", "slots", "live", "node", "absent", "home")
+MODULES = (
+    "status",
+    "jobs",
+    "actions",
+    "slots",
+    "live",
+    "node",
+    "metrics",
+    "absent",
+    "home",
+)
 """Modules of this package that register routes."""
 
 
