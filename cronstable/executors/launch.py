@@ -68,6 +68,7 @@ class Launch:
         "_output_cut",
         "_over",
         "_paused",
+        "_pid",
         "_reason",
         "_status",
         "_usage",
@@ -99,6 +100,7 @@ class Launch:
         self.cage: Cage | None = None
         self.samples: Samples | None = None
         self._child: Child | None = None
+        self._pid: int | None = None
         self._failure: Callable[[int], str | None] | None = None
         self._status: int | None = None
         self._usage: Any = None
@@ -120,12 +122,12 @@ class Launch:
     @property
     def pid(self) -> int | None:
         """The process, also its session and group; None before it was started."""
-        return None if self._child is None else self._child.pid
+        return self._pid
 
     @property
     def running(self) -> bool:
         """Whether the main process was started and not yet reaped."""
-        return self._child is not None and not self.exited
+        return self._pid is not None and not self.exited
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Tell the observer; what it does wrong is logged and harms nobody else."""
@@ -144,7 +146,7 @@ class Launch:
 
     def begin(self, child: Child, failure: Callable[[int], str | None]) -> None:
         """The process runs: start its deadline, and tell; C{failure} is L{Spawned.failure}."""
-        self._child = child
+        self._child, self._pid = child, child.pid
         self._failure = failure
         for name in self._paused:
             child.pause(name, True)
@@ -348,6 +350,8 @@ class Launch:
         self._over = True
         for timer in ("_deadline", "_kill", "_held", "_grace"):
             self._cancel_timer(timer)
+        # The child refers to this launch: without the circle both are gone at once.
+        self._child = None
         self._house.gone(self)
         self.tell("ended", ended)
 
