@@ -274,8 +274,10 @@ class Outputs:
         return live[-1].followed() if live else self._last.get(job)
 
     def keep_only(self, jobs: Iterable[str]) -> None:
-        """Forget ended runs of all other jobs."""
+        """Forget ended runs of all other jobs; one that still runs is forgotten a call later."""
         wanted = set(jobs)
+        for job in tuple(self._live):
+            self._settle(job)
         for job in [job for job in self._last if job not in wanted]:
             del self._last[job]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -224,6 +226,20 @@ class OutputsTests(OutputCase):
         self.assertIsNotNone(self.outputs.newest("job"))
         self.outputs.keep_only(["other"])
         self.assertIsNone(self.outputs.newest("job"))
+
+    def test_forgotten_later(self) -> None:
+        """What a removed job's last run has left is forgotten once that has ended."""
+        outputs = Outputs()
+        output = outputs.for_run(job("gone"), "1")
+        outputs.keep_only(["other"])
+        self.assertIsNotNone(outputs.newest("gone"))
+        tail = weakref.ref(output.tail)
+        output.close()
+        del output
+        gc.disable()
+        self.addCleanup(gc.enable)
+        outputs.keep_only(["other"])
+        self.assertIsNone(tail())
 
     def test_check(self) -> None:
         """A check's output is its own, and followers of the run see it under its own name."""
