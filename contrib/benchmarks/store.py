@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 
 from cronstable.commands.hosttime import HostTime
 from cronstable.state.encoding import enveloped
@@ -118,7 +119,7 @@ def main(base: str, rounds: int) -> None:
     for streams in (1, 100):
         for mode in MODES:
             what = f"{WRITES} appends to {streams} stream(s), fsync {mode}"
-            print(f"{what:45}", best(lambda s=streams, m=mode: appends(base, s, m), rounds))
+            print(f"{what:45}", best(partial(appends, base, streams, mode), rounds))
     print(f"{'1,000 rows read':45}", best(lambda: reads(base), rounds))
     shutil.rmtree(base, ignore_errors=True)
 

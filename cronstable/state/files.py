@@ -7,6 +7,7 @@ put in its place (L{cronstable.state.faults}, L{cronstable.state.memory}).
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Protocol
@@ -100,7 +101,15 @@ class OsFiles:
             return [entry.name for entry in entries if entry.is_dir()]
 
     def read(self, path: str) -> bytes:
-        """Return all bytes of a file."""
+        """Return all bytes of a file; one that a peer on a network mount replaced is read anew."""
+        try:
+            return self._read(path)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+        return self._read(path)
+
+    def _read(self, path: str) -> bytes:
         descriptor = os.open(path, _READ)
         try:
             first = os.read(descriptor, 65536)

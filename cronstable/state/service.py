@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import attrs
@@ -92,11 +92,11 @@ class StoreService(Service):
     """
     The durable store of a daemon, or none.
 
-    C{when_up} is called after each successful start of a backend, on the reactor's thread.
+    C{when_up} is awaited after each successful start of a backend.
     """
 
     def __init__(self, reactor: Any, clock: Clock, make: MakeStore = store_of) -> None:
-        self.when_up: Callable[[], object] = lambda: None
+        self.when_up: Callable[[], Awaitable[object]] = _nothing
         self._reactor = reactor
         self._clock = clock
         self._make = make
@@ -229,7 +229,7 @@ class StoreService(Service):
             return
         finally:
             self._starting = False
-        self.when_up()
+        await self.when_up()
 
     async def flush(self, bound: float = FLUSH_BOUND) -> None:
         """Write what is pending, for C{bound} seconds at most."""
@@ -252,6 +252,10 @@ class StoreService(Service):
         self._dropped_before += opened.writes.dropped
         self._opened = None
         opened.stop()
+
+
+async def _nothing() -> None:
+    return None
 
 
 def _now(value: T) -> Deferred[T]:

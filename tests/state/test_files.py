@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -158,6 +159,22 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         lock.release()
         modes = {n: stat.S_IMODE(os.stat(f"{base}/{n}").st_mode) for n in ("d", "f", "l")}
         self.assertEqual(modes, {"d": 0o700, "f": 0o600, "l": 0o600})
+
+    def test_replaced_on_a_network_mount(self) -> None:
+        """A file that was replaced while it was opened is read once more, not for ever."""
+        OsFiles().create(f"{self.base}/f", b"abc", True)
+        real, stale = os.open, [True]
+
+        def once(path: str, *rest: Any) -> int:
+            if stale and path.endswith("/f"):
+                stale.pop()
+                raise OSError(errno.ESTALE, "stale")
+            return real(path, *rest)
+
+        self.patch(os, "open", once)
+        self.assertEqual(OsFiles().read(f"{self.base}/f"), b"abc")
+        stale.extend([True, True])
+        self.assertRaises(OSError, OsFiles().read, f"{self.base}/f")
 
     def test_pipe_does_not_hang(self) -> None:
         """A named pipe where a file should be reads as empty instead of waiting for a writer."""

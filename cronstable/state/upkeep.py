@@ -1,0 +1,79 @@
+"""
+What keeps a store tidy: a manifest at each start and every six hours, a collection once a day.
+
+docs/durability.md, "Collecting what nobody wants", tells an operator.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cronstable.clock import Clock
+from cronstable.state import streams
+from cronstable.state.errors import TROUBLE
+from cronstable.state.gc import collect
+from cronstable.state.manifests import Names, manifest
+from cronstable.state.service import StoreService
+
+log = logging.getLogger("cronstable.state")
+
+MANIFEST_EVERY = 6 * 3600.0
+COLLECT_EVERY = 24 * 3600.0
+COLLECT_BOUND = 3600.0
+
+
+class Upkeep:
+    """Writes manifests and collects garbage, in the background."""
+
+    def __init__(self, clock: Clock, host: str, store: StoreService) -> None:
+        self._clock = clock
+        self._host = host
+        self._store = store
+        self._manifest_at: float | None = None
+        self._collect_at = clock.seconds() + COLLECT_EVERY
+        self._collecting = False
+
+    def begin(self, names: Names, job_set_id: str) -> None:
+        """A store has come up: say what this node uses."""
+        self._manifest(names, job_set_id)
+
+    async def each_minute(self, names: Names, job_set_id: str) -> None:
+        """Do what is due."""
+        if not self._store.on:
+            return
+        now = self._clock.seconds()
+        if self._manifest_at is not None and now - self._manifest_at >= MANIFEST_EVERY:
+            self._manifest(names, job_set_id)
+        if now >= self._collect_at and not self._collecting:
+            self._collect_at = now + COLLECT_EVERY
+            await self._collect(names)
+
+    def _manifest(self, names: Names, job_set_id: str) -> None:
+        self._manifest_at = self._clock.seconds()
+        record = manifest(job_set_id, self._host, names, self._clock.now())
+        stream = streams.manifests(self._host)
+        self._store.write(
+            f"manifests of {self._host}",
+            "manifest",
+            lambda store: store.records.append(stream, record, keep=streams.MANIFEST_KEEP),
+        )
+
+    async def _collect(self, names: Names) -> None:
+        config = self._store.config
+        if config is None or config.gc_grace <= 0:
+            return
+        grace = float(config.gc_grace)
+        self._collecting = True
+        try:
+            done = await self._store.ask(
+                lambda store: collect(store, names, grace), bound=COLLECT_BOUND
+            )
+        except TROUBLE as error:
+            log.warning("state: garbage collection failed: %s", error)
+            return
+        finally:
+            self._collecting = False
+        if done.deferred is not None:
+            log.info("state: garbage collection deferred: %s", done.deferred)
+        else:
+            log.info("state: garbage collected: %s", done)
