@@ -37,7 +37,7 @@ REPORTS_DRAIN = 30.0
 CLOCK_NOT_SET_BEFORE = 1_577_836_800.0
 """The start of 2020: a clock that shows less has not been set."""
 
-SERVED = frozenset({"logging", "web"})
+SERVED = frozenset({"logging", "web", "state"})
 """Sections that this release serves; the others load with a warning."""
 
 
@@ -102,6 +102,7 @@ class Daemon(Service):
         self.rooms.install(configured.config, configured.job_set_id, ())
         self.rooms.start()
         background("opening the rooms", self.rooms.reconcile(configured.config))
+        background("starting the store", self.rooms.start_store(configured.config))
         self._chores.startService()
         self.reload.startService()
         _settle_memory()
@@ -129,6 +130,7 @@ class Daemon(Service):
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
         )
         _settle_memory()
+        await self.rooms.reconcile_store(configured.config)
         await self.rooms.reconcile(configured.config)
         self._logging.apply(configured.config.logging)
 
@@ -165,6 +167,8 @@ class Daemon(Service):
 
 def _settle_memory() -> None:
     """Keep the garbage collector from walking the configuration again and again."""
+    # Garbage that is frozen with it would stay for good.
+    gc.collect()
     gc.freeze()
 
 
