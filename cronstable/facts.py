@@ -6,15 +6,16 @@ docs/metrics.md says what each number means.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
-from cronstable.metrics.interfaces import NOTHING, JobFacts
+from cronstable.metrics.interfaces import NOTHING, JobFacts, Lane, Operation, StateStats
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaWatch
+from cronstable.state.service import StoreService
 
 
 class Reloads(Protocol):
@@ -25,6 +26,39 @@ class Reloads(Protocol):
     @property
     def successful(self) -> bool:
         """Whether what is on disk is what is in force."""
+
+
+class StoreFacts:
+    """The durable store: a L{cronstable.metrics.interfaces.StateBook}."""
+
+    def __init__(self, store: StoreService) -> None:
+        self._store = store
+
+    def stats(self) -> StateStats | None:
+        """Return the statistics of the store, None without one."""
+        store, view = self._store, self._store.view
+        if view is None:
+            return None
+        throttled, throttle_wait = store.throttled
+        return StateStats(
+            backend=view.backend,
+            topology=view.topology,
+            operations={
+                name: Operation(op.count, op.errors, op.seconds) for name, op in store.ops.items()
+            },
+            lanes={
+                name: Lane(lane.inflight, lane.capacity, lane.peak)
+                for name, lane in store.lanes.items()
+            },
+            lock_acquisitions=store.locks.acquisitions,
+            lock_wait=store.locks.wait_seconds,
+            throttled=throttled,
+            throttle_wait=throttle_wait,
+        )
+
+    def dropped_writes(self) -> Mapping[str, int]:
+        """Return how many writes of each kind were lost."""
+        return self._store.dropped
 
 
 class FleetFacts:

@@ -9,24 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cronstable import platform
 from cronstable.clock import Clock
 from cronstable.config.sections_values import Config
+from cronstable.counters import CounterSnapshots
 from cronstable.events import Bus
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.orphans import OrphanReaper
-from cronstable.facts import DaemonFacts, FleetFacts
+from cronstable.facts import DaemonFacts, FleetFacts, StoreFacts
 from cronstable.identity import Identity
 from cronstable.metrics.registry import Registry
 from cronstable.metrics.statsd import StatsdService
 from cronstable.reports.service import ReportService
 from cronstable.runs.boot import BootRuns
 from cronstable.runs.gates import Leadership, Solo, StandIn
+from cronstable.runs.index import Gap
 from cronstable.runs.jobset import JobSet
+from cronstable.runs.memory import Memory
 from cronstable.runs.mirror import Mirror
 from cronstable.runs.output import Outputs
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaBreached, SlaWatch
+from cronstable.service import background
+from cronstable.state.manifests import Names
+from cronstable.state.service import StoreService
+from cronstable.state.upkeep import Upkeep
 from cronstable.web.context import House
 from cronstable.web.service import WebService
 
@@ -49,6 +57,10 @@ class Rooms:
         self.reports = ReportService(
             reactor, clock, host=base["HOSTNAME"], environ=base, executor=self.executor
         )
+        self.store = StoreService(reactor, clock)
+        self.memory = Memory(
+            clock, identity, self.store, platform.boot_identity(), platform.process_start_time
+        )
         self.runs = RunService(
             clock,
             identity,
@@ -57,8 +69,9 @@ class Rooms:
             self.outputs,
             base,
             reporter=self.reports,
+            memory=self.memory,
         )
-        self.scheduler = Scheduler(clock, self.runs.book, self.runs.request)
+        self.scheduler = Scheduler(clock, self.runs.book, self.runs.request, self._missed)
         self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
         self.sla = SlaWatch(clock, self.runs, self.bus)
         self.bus.subscribe(SlaBreached, self._late)
@@ -67,7 +80,13 @@ class Rooms:
             clock, FleetFacts(clock, self.runs, self.scheduler, self.sla), self.facts
         )
         self.registry.reports = self.reports
+        self.registry.state = StoreFacts(self.store)
         self.registry.listen(self.bus)
+        self.counters = CounterSnapshots(
+            clock, identity.host, self.store, self.registry, lambda: self.runs.jobs.jobs, self.bus
+        )
+        self.upkeep = Upkeep(clock, identity.host, self.store)
+        self.store.when_up = self._store_is_up
         self.statsd = StatsdService(reactor, clock)
         self.statsd.listen(self.bus)
         self.web = WebService(
@@ -97,13 +116,28 @@ class Rooms:
         self.registry.counts.configure(config.web.metrics.buckets if config.web else ())
 
     def start(self) -> None:
-        """Run what is due from now on, the boot runs first."""
+        """Run what is due from now on."""
         self.orphans.start()
         self.reports.startService()
         self.statsd.startService()
         self.runs.startService()
-        self.boot.begin(self.runs.jobs)
         self.scheduler.startService()
+
+    async def start_store(self, config: Config) -> None:
+        """
+        Start the store and take over what it says, then run what is owed for this boot.
+
+        Scheduled jobs do not wait for it.
+        """
+        await self.store.reconcile(config.state)
+        if not self.runs.gates.draining:
+            self.boot.begin(self.runs.jobs)
+
+    async def reconcile_store(self, config: Config) -> None:
+        """Put a changed C{state} section in force."""
+        if config.state != self.store.config:
+            self.memory.store_changed()
+            await self.store.reconcile(config.state)
 
     async def reconcile(self, config: Config) -> None:
         """Give the rooms that show and tell the new configuration."""
@@ -116,6 +150,7 @@ class Rooms:
         self.sla.judge(self.runs.jobs)
         self.runs.expire_pauses()
         self.web.each_minute()
+        background("keeping the store", self._keep_store())
         if audit:
             self.scheduler.audit()
 
@@ -123,6 +158,7 @@ class Rooms:
         """Launch nothing any more."""
         self.scheduler.stopService()
         self.boot.stop()
+        self.memory.stop()
         self.runs.quiesce()
 
     async def drain(self, reports: float) -> None:
@@ -135,10 +171,33 @@ class Rooms:
         self.runs.stopService()
         self.reports.stopService()
         self.orphans.stop()
+        self.counters.write()
+        await self.store.close()
         await self.web.stop()
         self.statsd.stopService()
         self.registry.lag.stop()
         await self.mirror.flush(FLUSH_LIMIT)
+
+    def _missed(self, gap: Gap) -> bool:
+        return self.memory.missed(gap, self.runs.jobs.find(gap.job))
+
+    async def _store_is_up(self) -> None:
+        self.upkeep.begin(self._names(), self.runs.jobs.job_set_id)
+        await self.counters.seed()
+        await self.memory.take_over()
+        self.sla.remember(
+            record for job in self.runs.jobs.jobs for record in self.runs.history.runs(job)
+        )
+
+    async def _keep_store(self) -> None:
+        await self.store.try_to_start()
+        await self.memory.each_minute()
+        await self.upkeep.each_minute(self._names(), self.runs.jobs.job_set_id)
+
+    def _names(self) -> Names:
+        jobs = frozenset(self.runs.jobs.jobs)
+        scopes = {scope for job in self.runs.jobs.jobs.values() for scope in job.allowed_scopes}
+        return Names(jobs, frozenset((self.identity.host,)), jobs | scopes)
 
     def _late(self, event: SlaBreached) -> None:
         breach = event.breach
@@ -151,5 +210,3 @@ def leadership_for(config: Config) -> Leadership:
     """Return who answers whether this node may run a job."""
     cluster = config.cluster
     return StandIn() if cluster is not None and cluster.elects else Solo()
-
-

@@ -41,7 +41,7 @@ BELOW: dict[str, str] = {
 BOTTOM = frozenset("agenda clock events identity platform service threads version".split())
 """Modules for everybody; they import only each other."""
 
-HOUSE = frozenset("daemon chores facts logs reload rooms signals sources".split())
+HOUSE = frozenset("daemon chores facts logs reload rooms signals sources counters".split())
 """Modules that put the rooms together; they may import every room and each other."""
 
 TOP = frozenset("commands tap simulation __main__".split())

@@ -19,7 +19,7 @@ from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.runs.gates import Claim, Hold, Judge, No
 from cronstable.runs.request import RunRequest
-from cronstable.runs.tables import Answer, rows_for
+from cronstable.runs.tables import Answer, claim_answer, rows_for
 
 log = logging.getLogger("cronstable")
 
@@ -119,8 +119,7 @@ class Admission:
                     taken = await budget.hold(taken)
                 if isinstance(taken, No):
                     undo(holds)
-                    answer: Answer = "refuse" if request.cause in ("manual", "task") else "skip"
-                    return Denied(answer, taken, job)
+                    return Denied(claim_answer(claim.name, request.cause), taken, job)
                 holds.append(taken)
         except BaseException:
             undo(holds)

@@ -71,6 +71,8 @@ class Completion:
         self._bus = bus
         self._leave_lane = leave_lane
         self.reporter = reporter
+        self.remember: Callable[[FinishedRun], object] = lambda finished: None
+        """Appends a finished run to what outlives the daemon."""
         self.stopping = False
 
     def complete(self, run: Run, ended: Ended, verification: Verification | None) -> None:
@@ -87,6 +89,7 @@ class Completion:
         armed = False
         if counts and cause in tables.WRITES_HISTORY:
             self._try(self._history.add, record)
+            self._try(self.remember, finished)
             armed = bool(self._try(self._settle_retries, run, record))
         self._try(release, run.holds)
         self._try(self._leave_lane, run)
@@ -134,9 +137,10 @@ class Completion:
 
     def _settle_retries(self, run: Run, record: RunRecord) -> bool:
         if record.outcome == "failure" and not self.stopping:
-            return self._retries.failed(record.job, run.sequence)
+            return self._retries.failed(run.job, run.sequence)
         if record.outcome in ("success", "cancelled") and record.ended_by != "shutdown":
-            self._retries.settled(record.job, run.sequence)
+            reason = "succeeded" if record.outcome == "success" else "cancelled"
+            self._retries.settled(record.job, run.sequence, reason)
         return False
 
     def _report(self, run: Run, finished: FinishedRun, armed: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from cronstable.runs.record import RunRecord
 
@@ -35,6 +36,28 @@ class History:
             verdict = self._last_verdict.get(record.job)
             if verdict is None or record.finished_at >= verdict.finished_at:
                 self._last_verdict[record.job] = record
+
+    def note_verdict(self, record: RunRecord) -> None:
+        """Let a verdict of another node stand as the newest, without listing it."""
+        self._last_verdict[record.job] = record
+
+    def add_interrupted(self, record: RunRecord) -> None:
+        """
+        Enter a run that a crash of this node cut: it is the latest, whatever its instant.
+        """
+        self.add(record)
+        self._last[record.job] = record
+
+    def restore(self, job: str, records: Sequence[RunRecord]) -> None:
+        """Put what an earlier process recorded before what this one has, oldest first."""
+        ours = self.runs(job)
+        known = {(each.outcome, each.finished_at) for each in ours}
+        self.forget(job)
+        for record in records:
+            if (record.outcome, record.finished_at) not in known:
+                self.add(record)
+        for record in ours:
+            self.add(record)
 
     def runs(self, job: str) -> tuple[RunRecord, ...]:
         """Return the kept runs of C{job}, oldest observed first."""

@@ -17,6 +17,14 @@ class Pause:
     by: str = ""
     channel: str = "api"
 
+    def same_as(self, other: Pause | None) -> bool:
+        """Return whether this is C{other}, whose instants may have been written and read."""
+        return (
+            other is not None
+            and abs(self.since - other.since) < 0.001
+            and abs(self.until - other.until) < 0.001
+        )
+
 
 class Pauses:
     """The pauses of this process, by job name; one that has run out is as good as gone."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 import attrs
 
@@ -25,6 +26,8 @@ from cronstable.runs.request import Decision, Requester, RunRequest, Ticket
 log = logging.getLogger("cronstable")
 
 LEAST_RECHECK = 1.0
+MOST_REPLAYED = 10_000
+"""Attempts after which a delay that grows has long met its maximum."""
 
 
 @attrs.frozen
@@ -35,6 +38,26 @@ class PendingRetry:
     maximum: int
     not_before: float
     delay: float
+
+
+class Journal(Protocol):
+    """Where what is armed outlives the process."""
+
+    def pending(self, job: JobConfig, attempt: int, not_before: float) -> object:
+        """An attempt is armed, due at C{not_before} (epoch seconds)."""
+
+    def settled(self, job: str, reason: str, attempt: int | None = None) -> object:
+        """Nothing is armed any more, for C{reason}."""
+
+
+class NoJournal:
+    """Nothing outlives the process."""
+
+    def pending(self, job: JobConfig, attempt: int, not_before: float) -> None:
+        """Keep nothing."""
+
+    def settled(self, job: str, reason: str, attempt: int | None = None) -> None:
+        """Keep nothing."""
 
 
 class RetrySequence:
@@ -99,16 +122,30 @@ class Retries:
         self._bus = bus
         self._sequences: dict[str, RetrySequence] = {}
         self._stopped = False
+        self.journal: Journal = NoJournal()
         self.request: Requester = _nobody_listens
         self.known: Callable[[str], bool] = lambda name: True
 
     def begin(self, job: JobConfig, slot: int | None) -> RetrySequence | None:
         """End the sequence of C{job} and begin a fresh one; None when it has no retries."""
-        self.end(job.name)
+        self.end(job.name, "superseded")
         if not job.retry.maximum_retries:
             return None
         sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, slot)
         return sequence
+
+    def resume(self, job: JobConfig, attempt: int, not_before: float) -> None:
+        """Go on with a sequence of an earlier process: C{attempt} is due at C{not_before}."""
+        if self._stopped:
+            return
+        sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, None)
+        delay = 0.0
+        for _ in range(min(attempt, MOST_REPLAYED)):
+            delay = sequence.advance()
+        sequence.count = attempt
+        self._arm(sequence, max(not_before - self._clock.now(), 0.0))
+        sequence.delay, sequence.not_before = delay, not_before
+        self._bus.publish(RetryScheduled(job.name, attempt, not_before, delay))
 
     def current(self, job: str) -> RetrySequence | None:
         """Return the sequence that C{job} has now."""
@@ -123,7 +160,7 @@ class Retries:
             sequence.count, sequence.policy.maximum_retries, sequence.not_before, sequence.delay
         )
 
-    def failed(self, job: str, sequence: RetrySequence | None) -> bool:
+    def failed(self, job: JobConfig, sequence: RetrySequence | None) -> bool:
         """
         A run of C{job} failed: arm the next attempt of its sequence, or give up.
 
@@ -134,18 +171,20 @@ class Retries:
         if sequence is None or sequence.ended:
             return False
         if sequence.exhausted:
-            self.end(job)
+            self.end(job.name, "exhausted")
             return False
         delay = sequence.advance()
         sequence.reported = False
         self._arm(sequence, delay)
         log.info(
             "Cron job %s scheduled to be retried (#%d) in %s seconds",
-            job,
+            job.name,
             sequence.count,
             _number(delay),
         )
-        self._bus.publish(RetryScheduled(job, sequence.count, sequence.not_before or 0.0, delay))
+        not_before = sequence.not_before or 0.0
+        self.journal.pending(job, sequence.count, not_before)
+        self._bus.publish(RetryScheduled(job.name, sequence.count, not_before, delay))
         return True
 
     def reported(self, sequence: RetrySequence, attempt: int) -> None:
@@ -154,22 +193,26 @@ class Retries:
             sequence.reported = True
             self._launch_when_ready(sequence)
 
-    def settled(self, job: str, sequence: RetrySequence | None) -> None:
+    def settled(self, job: str, sequence: RetrySequence | None, reason: str) -> None:
         """
-        A run of C{job} succeeded or was cancelled: nothing is left to retry.
+        A run of C{job} C{succeeded} or was C{cancelled}: nothing is left to retry.
 
         A sequence that another run began and that has armed nothing yet stays.
         """
         current = self._sequences.get(job)
         if current is not None and (current is sequence or current.count > 0):
-            self.end(job)
+            self.end(job, reason)
 
-    def end(self, job: str) -> None:
-        """End the sequence of C{job}, armed or not."""
+    def end(self, job: str, reason: str | None) -> None:
+        """
+        End the sequence of C{job}, armed or not; a C{reason} is noted, None leaves it owed.
+        """
         sequence = self._sequences.pop(job, None)
         if sequence is not None:
             sequence.ended = True
             self._disarm(sequence)
+            if sequence.count and reason is not None:
+                self.journal.settled(job, reason, sequence.count)
 
     def nudge(self, job: str) -> None:
         """Ask again now for a retry of C{job} that was deferred."""
@@ -184,7 +227,7 @@ class Retries:
         """Forget everything that is armed, without settling it: the process is stopping."""
         self._stopped = True
         for job in tuple(self._sequences):
-            self.end(job)
+            self.end(job, None)
 
     def _arm(self, sequence: RetrySequence, delay: float) -> None:
         self._disarm(sequence)
@@ -211,7 +254,7 @@ class Retries:
         sequence.time_is_up = False
         if not self.known(sequence.job):
             log.warning("Job %s is gone; its retry #%d is dropped", sequence.job, sequence.count)
-            self.end(sequence.job)
+            self.end(sequence.job, "job-removed")
             return
         ticket = self.request(
             RunRequest(
@@ -241,6 +284,8 @@ class Retries:
                 sequence.count,
                 decision.reason,
             )
+            if decision.reason == "disabled":
+                self.end(sequence.job, "disabled")
 
 
 def _number(value: float) -> str:

@@ -43,7 +43,7 @@ class Scheduler(Service):
         clock: Clock,
         book: SlotBook,
         request: Requester,
-        missed: Callable[[Gap], object] | None = None,
+        missed: Callable[[Gap], bool] | None = None,
     ) -> None:
         self.index = FireIndex()
         self.last_pass: float | None = None
@@ -176,10 +176,9 @@ class Scheduler(Service):
         if isinstance(each, Due):
             return self._book.open(each.job, each.epoch, each.slot, self)
         self._gaps += 1
-        count = self._count(each)
-        self._book.gap(each.job, each.epoch, each.first, each.until, count, "delayed")
-        if self._missed is not None:
-            self._missed(each)
+        if self._missed is None or not self._missed(each):
+            count = self._count(each)
+            self._book.gap(each.job, each.epoch, each.first, each.until, count, "delayed")
         return None
 
     def _count(self, gap: Gap) -> int:

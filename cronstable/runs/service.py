@@ -24,6 +24,7 @@ from cronstable.runs.gates import Claim, JobGates, Judge, Leadership, Solo
 from cronstable.runs.history import History
 from cronstable.runs.jobset import JobSet
 from cronstable.runs.lane import Lane, close_missed
+from cronstable.runs.memory import Memory
 from cronstable.runs.pauses import Pause, Pauses
 from cronstable.runs.record import (
     EndedBy,
@@ -64,6 +65,7 @@ class RunService(Service):
         leadership: Leadership | None = None,
         judgements: Mapping[str, Judge] | None = None,
         claims: Sequence[Claim] = (),
+        memory: Memory | None = None,
     ) -> None:
         self.jobs = JobSet()
         self.book = SlotBook()
@@ -87,11 +89,18 @@ class RunService(Service):
         self.retries.known = lambda name: self.jobs.find(name) is not None
         self.gates = JobGates(clock, self.pauses, self.history, leadership or Solo(), self._live_of)
         self._admission = Admission(
-            clock, self._find, {**self.gates.table(), **(judgements or {})}, claims
+            clock,
+            self._find,
+            {**self.gates.table(), **_durable(memory, self.gates), **(judgements or {})},
+            (*(memory.claims if memory is not None else ()), *claims),
         )
         self._completion = Completion(
             clock, self.history, self.retries, bus, reporter or NoReporter(), self._leave
         )
+        self._memory = memory
+        if memory is not None:
+            memory.serve(self)
+            self._completion.remember = memory.finished
 
     # what others ask for
 
@@ -118,13 +127,25 @@ class RunService(Service):
 
     def pause(self, name: str, pause: Pause) -> None:
         """Hold back the scheduled runs of C{name}."""
-        self.pauses.put(name, pause)
-        self._pause_changed(name, True)
+        self.take_pause(name, pause)
+        if self._memory is not None:
+            self._memory.paused(name, pause)
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, by: str = "api", channel: str = "api") -> None:
         """Let C{name} run again; what was deferred for the pause is asked again at once."""
         self.pauses.lift(name)
         self._pause_changed(name, False)
+        if self._memory is not None:
+            self._memory.resumed(name, by, channel)
+
+    def take_pause(self, name: str, pause: Pause | None) -> None:
+        """Put a pause in force, or lift it, without noting that anywhere."""
+        if pause is None:
+            if self.pauses.lift(name):
+                self._pause_changed(name, False)
+        elif not pause.same_as(self.pauses.of(name, self._clock.now())):
+            self.pauses.put(name, pause)
+            self._pause_changed(name, True)
 
     def expire_pauses(self) -> None:
         """Let jobs whose pause has run out be asked for again."""
@@ -164,7 +185,7 @@ class RunService(Service):
         for name in removed:
             if self.retries.pending(name) is not None:
                 log.warning("Job %s is gone; its pending retry is dropped", name)
-            self.retries.end(name)
+            self.retries.end(name, "job-removed")
             self.pauses.lift(name)
             self._specs.pop(name, None)
             self._forget_if_gone(name)
@@ -257,6 +278,8 @@ class RunService(Service):
         )
         self.history.add(record)
         self.revision += 1
+        if self._memory is not None:
+            self._memory.skipped(record)
         self.bus.publish(RunSkipped(record))
 
     def _launch(self, lane: Lane, ticket: Ticket, admitted: Admitted) -> None:
@@ -303,6 +326,8 @@ class RunService(Service):
         log.info("Job %s spawned", run.job.name)
         request = run.ticket.request
         assert run.pid is not None
+        if self._memory is not None:
+            self._memory.started(run, len(self._live_of(run.job.name)) == 1)
         self.bus.publish(
             RunStarted(
                 run.job,
@@ -401,7 +426,10 @@ class RunService(Service):
 
     def _leave(self, run: Run) -> None:
         self.revision += 1
-        self._lanes[run.job.name].remove(run)
+        lane = self._lanes[run.job.name]
+        if self._memory is not None and len(lane.live) == 1:
+            self._memory.no_run_left(run.job.name)
+        lane.remove(run)
 
     def _quiet(self, lane: Lane) -> None:
         self._tell_drained()
@@ -450,3 +478,9 @@ class RunService(Service):
             told, self._drained = self._drained, []
             for waiter in told:
                 waiter.callback(None)
+
+
+def _durable(memory: Memory | None, gates: JobGates) -> dict[str, Judge]:
+    if memory is None:
+        return {}
+    return {"last-succeeded": memory.last_succeeded(gates.table()["last-succeeded"])}

@@ -8,7 +8,7 @@ not judged.  docs/reporting.md specifies the checks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import attrs
@@ -17,7 +17,7 @@ from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.events import Bus
 from cronstable.runs.jobset import JobSet
-from cronstable.runs.record import RunFinished, RunStarted
+from cronstable.runs.record import RunFinished, RunRecord, RunStarted
 from cronstable.runs.service import RunService
 
 log = logging.getLogger("cronstable")
@@ -76,6 +76,13 @@ class SlaWatch:
         self._last_start: dict[str, float] = {}
         bus.subscribe(RunStarted, self._started)
         bus.subscribe(RunFinished, self._finished)
+
+    def remember(self, records: Iterable[RunRecord]) -> None:
+        """Take over when jobs last succeeded, from what an earlier process has recorded."""
+        for record in records:
+            if record.outcome == "success":
+                known = self.last_success.get(record.job, 0.0)
+                self.last_success[record.job] = max(known, record.finished_at)
 
     def judge(self, jobs: JobSet) -> None:
         """Judge every job with thresholds; publish what began and what is over."""

@@ -102,7 +102,7 @@ class SlotBook:
             return known
         ticket = SlotTicket(self, job, epoch, slot, owner)
         self._open[key] = ticket
-        self._opened[job] += 1
+        self._count(job, epoch, 1)
         return ticket
 
     def close(
@@ -127,11 +127,19 @@ class SlotBook:
     def gap(self, job: str, epoch: int, first: int, until: int, count: int, reason: str) -> None:
         """Enter C{count} slots from C{first} to C{until} as one missed range."""
         if count:
-            self._opened[job] += count
+            self._count(job, epoch, count)
             self._keep(SlotEntry(job, epoch, first, "missed", reason, None, None, until, count))
 
+    def merged_range(
+        self, job: str, epoch: int, first: int, until: int, count: int, into: int
+    ) -> None:
+        """Enter C{count} slots from C{first} to C{until} for which the run of C{into} stands."""
+        if count:
+            self._count(job, epoch, count)
+            self._keep(SlotEntry(job, epoch, first, "merged", None, None, into, until, count))
+
     def opened(self, job: str) -> int:
-        """Return how many slots of C{job} were ever opened or entered as a range."""
+        """Return how many slots of C{job}'s schedule were opened or entered as a range."""
         return self._opened[job]
 
     def fault(self, message: str, *arguments: object, count: int = 1) -> None:
@@ -159,6 +167,10 @@ class SlotBook:
         self._closed.pop(job, None)
         self._opened.pop(job, None)
         self.totals.pop(job, None)
+
+    def _count(self, job: str, epoch: int, count: int) -> None:
+        if epoch >= 0:
+            self._opened[job] += count
 
     def _keep(self, entry: SlotEntry) -> None:
         self.revision += 1

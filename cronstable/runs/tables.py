@@ -55,6 +55,25 @@ JUDGEMENTS: tuple[Judgement, ...] = (
 
 
 @attrs.frozen
+class ClaimRow:
+    """One gate that takes something, and what its no means for each cause that it is asked of."""
+
+    claim: str
+    answers: tuple[Answer, ...]
+
+    def answer(self, cause: Cause) -> Answer:
+        """Return what a no of this claim means for C{cause}."""
+        return self.answers[CAUSES.index(cause)]
+
+
+#                         scheduled  boot     retry    catchup  manual    task
+CLAIMS: tuple[ClaimRow, ...] = (
+    ClaimRow("retry-claim", ("-", "-", "defer", "-", "-", "-")),
+    ClaimRow("boot-marker", ("-", "skip", "-", "-", "-", "-")),
+)
+
+
+@attrs.frozen
 class Consequence:
     """One duty at a run's start or end, and the causes that have it."""
 
@@ -92,6 +111,14 @@ def rows_for(cause: Cause) -> tuple[tuple[str, Answer, bool], ...]:
     return _ROWS[cause]
 
 
+def claim_answer(claim: str, cause: Cause) -> Answer:
+    """Return what a no of C{claim} means; one that the table does not know skips or refuses."""
+    for row in CLAIMS:
+        if row.claim == claim:
+            return row.answer(cause)
+    return "refuse" if cause in ("manual", "task") else "skip"
+
+
 _ROWS: dict[Cause, tuple[tuple[str, Answer, bool], ...]] = {
     cause: tuple(
         (row.gate, row.answer(cause), row.again) for row in JUDGEMENTS if row.answer(cause) != "-"
@@ -108,6 +135,11 @@ def as_markdown() -> str:
         [[row.gate, "yes" if row.again else "no", *row.answers] for row in JUDGEMENTS],
     )
     lines += ["", *(f"- `{word}`: {meaning}" for word, meaning in MEANINGS.items())]
+    lines += ["", "## Claims", ""]
+    lines += _table(
+        ["claim", *CAUSES],
+        [[row.claim, *row.answers] for row in CLAIMS],
+    )
     lines += ["", "## Consequences", ""]
     lines += _table(
         ["duty", *CAUSES],

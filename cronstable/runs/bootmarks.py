@@ -1,0 +1,120 @@
+"""
+Boot markers: with a store, a C{@reboot} job runs once per boot of the host, not per daemon start.
+
+The marker is written before the launch, so a crash between the two errs towards not running
+again.  It belongs to the job's definition: a changed job runs once more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from cronstable.clock import Clock
+from cronstable.config.values import JobConfig
+from cronstable.identity import Identity
+from cronstable.platform import BootIdentity
+from cronstable.runs.gates import Hold, No
+from cronstable.runs.record import Cause
+from cronstable.runs.request import RunRequest
+from cronstable.state import streams
+from cronstable.state.errors import TROUBLE
+from cronstable.state.instants import to_text
+from cronstable.state.service import StoreService
+from cronstable.state.store import Store
+
+log = logging.getLogger("cronstable")
+
+Digest = Callable[[JobConfig], str]
+
+
+class Kept:
+    """A hold on something that stays as it is, whatever becomes of the run."""
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+    def undo(self) -> None:
+        """What was written stays: not running is the safer mistake."""
+
+
+class BootMarks:
+    """The claim of a boot run on this boot of the host."""
+
+    name = "boot-marker"
+    causes: frozenset[Cause] = frozenset(("boot",))
+
+    def __init__(
+        self,
+        clock: Clock,
+        identity: Identity,
+        store: StoreService,
+        boot: BootIdentity,
+        digest: Digest,
+        survives: Callable[[str], bool],
+    ) -> None:
+        self._clock = clock
+        self._identity = identity
+        self._store = store
+        self._boot = boot
+        self._digest = digest
+        self._survives = survives
+
+    def claim(self, request: RunRequest, job: JobConfig) -> Hold | No | Deferred[Hold | No]:
+        """Take this boot for the job's one run, unless it is taken."""
+        if not self._store.configured:
+            return Kept()
+        if self._survives(job.name):
+            log.info("Job %s (@reboot) still runs from an earlier daemon; skipping", job.name)
+            return No("still-running", "its boot run still lives", transient=False)
+        return Deferred.fromCoroutine(self._claim(job))
+
+    async def covers(self, job: JobConfig) -> bool:
+        """Return whether this boot's run of C{job} has been; raises OSError."""
+        marker = await self._store.ask(lambda store: self._newest(store, job.name))
+        return marker is not None and self._covered_by(marker, job)
+
+    async def _claim(self, job: JobConfig) -> Hold | No:
+        try:
+            if await self.covers(job):
+                log.info("Job %s (@reboot) already ran during this OS boot; skipping", job.name)
+                return No("already-ran", "it has run since the host booted", transient=False)
+            written = await self._mark(job)
+        except TROUBLE as error:
+            log.warning("Job %s: its boot marker cannot be read: %s", job.name, error)
+            written = False
+        if not written and self._store.fail_closed:
+            return No("store", "the store cannot tell whether the job has run since the boot")
+        return Kept()
+
+    def _mark(self, job: JobConfig) -> Deferred[bool]:
+        stream = streams.reboot(job.name)
+        record = {
+            "host": self._identity.host,
+            "bootId": self._boot.boot_id,
+            "bootTime": self._boot.boot_time,
+            "jobDigest": self._digest(job),
+            "at": to_text(self._clock.now()),
+        }
+        return self._store.write(
+            job.name,
+            "reboot-marker",
+            lambda store: store.records.append(stream, record, keep=streams.BOOT_KEEP),
+        )
+
+    def _newest(self, store: Store, job: str) -> Mapping[str, Any] | None:
+        markers: list[dict[str, Any]] = store.records.read(streams.reboot(job))
+        ours = [each for each in markers if each.get("host") == self._identity.host]
+        return ours[-1] if ours else None
+
+    def _covered_by(self, marker: Mapping[str, Any], job: JobConfig) -> bool:
+        if marker.get("jobDigest") != self._digest(job):
+            return False
+        boot_id, boot_time = marker.get("bootId"), marker.get("bootTime")
+        return self._boot.same_boot(
+            boot_id if isinstance(boot_id, str) else None,
+            float(boot_time) if isinstance(boot_time, (int, float)) else None,
+        )

@@ -1,0 +1,169 @@
+"""
+In-flight records: what is running, said in the store, so that a crash leaves a trace.
+
+A job has an C{open} record from its first live run on this node to the end of its last, then a
+C{closed} one.  After a crash the newest open record of this host is looked at once: a process that
+still lives is left alone, one that does not becomes a row C{unknown} of the ledger.
+docs/durability.md, "Crashes", tells an operator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from cronstable.clock import Clock
+from cronstable.config.values import JobConfig
+from cronstable.identity import Identity
+from cronstable.state import streams
+from cronstable.state.instants import from_text, to_text
+from cronstable.state.service import StoreService
+from cronstable.state.store import Store
+
+log = logging.getLogger("cronstable.state")
+
+STARTED_LATER = 2.0
+"""Seconds by which a process may seem to have started after its record was written."""
+
+Digest = Callable[[JobConfig], str]
+StartTime = Callable[[int], float | None]
+Interrupted = Callable[[str, float, str, bool], object]
+"""Told of a run that was cut: its job, when it started, on which host, whether it is owed."""
+
+
+@attrs.frozen
+class Survivor:
+    """A run of an earlier process that still lives: its pid, pinned by when it started."""
+
+    pid: int
+    started_at: float
+
+
+class Inflight:
+    """Opens and closes the in-flight records of this node, and reconciles those of a crash."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        identity: Identity,
+        store: StoreService,
+        digest: Digest,
+        start_time: StartTime,
+    ) -> None:
+        self._clock = clock
+        self._identity = identity
+        self._store = store
+        self._digest = digest
+        self._start_time = start_time
+        self._open: set[str] = set()
+        self._survivors: dict[str, Survivor] = {}
+
+    @property
+    def process(self) -> str:
+        """What names this process in records."""
+        return self._identity.instance[:12]
+
+    def opened(self, job: JobConfig, pid: int | None, started_at: float) -> None:
+        """The first of the job's live runs has started."""
+        if not self._store.configured or job.name in self._open:
+            return
+        self._open.add(job.name)
+        identity, digest = self._identity, self._digest(job)
+        record = {
+            "kind": "open",
+            "host": identity.host,
+            "proc": self.process,
+            "pid": pid,
+            "startedAt": to_text(started_at),
+            "jobDigest": digest,
+        }
+        self._append(job.name, record)
+
+    def closed(self, job: str, reason: str = "finished") -> None:
+        """The last of the job's live runs has ended."""
+        if job not in self._open:
+            return
+        self._open.discard(job)
+        if not self._store.withdraw(job, "inflight"):
+            self._append(job, self._closed_record(reason))
+
+    def survivor(self, job: str) -> bool:
+        """Return whether an earlier process's run of C{job} still lives on this host."""
+        known = self._survivors.get(job)
+        if known is None:
+            return False
+        if self._lives(known.pid, known.started_at):
+            return True
+        del self._survivors[job]
+        return False
+
+    async def reconcile(
+        self,
+        jobs: Mapping[str, JobConfig],
+        live: Callable[[str], bool],
+        interrupted: Interrupted,
+    ) -> None:
+        """
+        Look at what an earlier process of this host left open.
+
+        Raises OSError if the store does not answer in time; it is tried at the next start then.
+        """
+        names = tuple(jobs)
+        newest = await self._store.ask(lambda store: _newest(store, names))
+        for name, record in newest.items():
+            if not live(name):
+                self._reconcile(jobs[name], record, interrupted)
+
+    def _reconcile(
+        self, job: JobConfig, record: Mapping[str, Any], interrupted: Interrupted
+    ) -> None:
+        ours = record.get("host") == self._identity.host and record.get("proc") != self.process
+        started_at = from_text(record.get("startedAt"))
+        if record.get("kind") != "open" or not ours or started_at is None:
+            return
+        pid = record.get("pid")
+        if isinstance(pid, int) and self._lives(pid, started_at):
+            log.warning(
+                "Job %s: an earlier daemon's run (pid %d) is still alive; it is left alone",
+                job.name,
+                pid,
+            )
+            self._survivors[job.name] = Survivor(pid, started_at)
+            return
+        log.warning("Job %s: the run started at %s was interrupted", job.name, record["startedAt"])
+        self._append(job.name, self._closed_record("reconciled-crash"))
+        host = str(record.get("host"))
+        interrupted(job.name, started_at, host, job.on_missed != "skip")
+
+    def _lives(self, pid: int, started_at: float) -> bool:
+        began = self._start_time(pid)
+        return began is not None and began <= started_at + STARTED_LATER
+
+    def _closed_record(self, reason: str) -> dict[str, Any]:
+        return {
+            "kind": "closed",
+            "host": self._identity.host,
+            "proc": self.process,
+            "reason": reason,
+            "at": to_text(self._clock.now()),
+        }
+
+    def _append(self, job: str, record: Mapping[str, Any]) -> None:
+        stream = streams.inflight(job)
+        self._store.write(
+            job,
+            "inflight",
+            lambda store: store.records.append(stream, record, keep=streams.INFLIGHT_KEEP),
+        )
+
+
+def _newest(store: Store, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        record = store.records.latest(streams.inflight(name))
+        if record is not None:
+            found[name] = record
+    return found

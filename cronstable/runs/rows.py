@@ -1,0 +1,235 @@
+"""
+Rows of the run ledger: how a finished run is spelled in the store, and read back.
+
+Pure.  docs/store-format.md, "The ledger", specifies the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cronstable.executors.interfaces import CapsReport, Usage
+from cronstable.runs.record import FinishedRun, RunRecord, StreamText, Verification
+from cronstable.state.instants import from_text, to_text
+
+Row = dict[str, Any]
+
+OUTCOMES = ("success", "failure", "cancelled", "skipped", "unknown")
+
+
+def row_of(record: RunRecord, owed: bool = False) -> Row:
+    """
+    Return the row of a run; an C{owed} one has no finish, so that its slot is caught up with.
+    """
+    row: Row = {
+        "outcome": record.outcome,
+        "exit_code": record.exit_code,
+        "started_at": _text(record.started_at),
+        "duration": record.duration,
+        "fail_reason": record.fail_reason,
+        "skip_reason": record.skip_reason,
+        "resources": None if record.usage is None else _resources(record.usage),
+    }
+    if owed:
+        row["interruptedAt"] = to_text(record.finished_at)
+    else:
+        row["finished_at"] = to_text(record.finished_at)
+        if record.outcome != "skipped":
+            row["ranAt"] = row["finished_at"]
+    if record.verification is not None:
+        row["verification"] = _verification(record.verification)
+    if record.caps is not None:
+        row["limits"] = _caps(record.caps)
+    return row
+
+
+def interrupted(started_at: float, host: str, owed: bool) -> Row:
+    """Return the row of a run of which no completion was recorded."""
+    started = to_text(started_at)
+    row: Row = {
+        "outcome": "unknown",
+        "exit_code": None,
+        "started_at": None,
+        "duration": None,
+        "fail_reason": (
+            f"run interrupted: no completion was recorded for the run started at {started} on"
+            f" {host}. The server may have stopped or lost access to saved state before completion"
+        ),
+        "skip_reason": None,
+        "resources": None,
+    }
+    if owed:
+        row["interruptedAt"] = started
+    else:
+        row["finished_at"] = row["ranAt"] = started
+    return row
+
+
+def record_of(job: str, row: Mapping[str, Any]) -> RunRecord | None:
+    """Return the run that a row tells of, None if it tells of none."""
+    outcome = row.get("outcome")
+    finished_at = from_text(row.get("finished_at")) or from_text(row.get("interruptedAt"))
+    if outcome not in OUTCOMES or finished_at is None:
+        return None
+    code = row.get("exit_code")
+    return RunRecord(
+        job=job,
+        outcome=outcome,
+        finished_at=finished_at,
+        exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
+        started_at=from_text(row.get("started_at")),
+        duration=_number(row.get("duration")),
+        fail_reason=_maybe_text(row.get("fail_reason")),
+        skip_reason=_maybe_text(row.get("skip_reason")),
+        usage=_usage(row.get("resources")),
+        verification=_verification_of(row.get("verification")),
+        caps=_caps_of(row.get("limits")),
+    )
+
+
+def archive_of(run: FinishedRun, lines: list[dict[str, str]], redacted: bool) -> Row:
+    """Return the row of a run's archived output; C{lines} as they are to be kept."""
+    record = run.record
+    streams = [each for each in (run.stdout, run.stderr) if each is not None]
+    return {
+        "finished_at": to_text(record.finished_at),
+        "outcome": record.outcome,
+        "exit_code": record.exit_code,
+        "redacted": redacted,
+        "dropped_lines": sum(each.discarded for each in streams),
+        "lines": lines,
+    }
+
+
+def archive_lines(run: FinishedRun) -> list[dict[str, str]]:
+    """Return the kept lines of both streams, stderr first, each with its newline."""
+    lines: list[dict[str, str]] = []
+    for name, stream in (("stderr", run.stderr), ("stdout", run.stdout)):
+        if stream is not None:
+            lines += [{"stream": name, "line": line} for line in _kept(stream)]
+    return lines
+
+
+def _kept(stream: StreamText) -> list[str]:
+    return stream.text.splitlines(keepends=True)
+
+
+def _text(instant: float | None) -> str | None:
+    return None if instant is None else to_text(instant)
+
+
+def _resources(usage: Usage) -> Row:
+    row: Row = {
+        "cpu_user_seconds": usage.cpu_user,
+        "cpu_system_seconds": usage.cpu_system,
+        "cpu_total_seconds": usage.cpu_user + usage.cpu_system,
+        "max_rss_bytes": usage.max_rss,
+        "samples": usage.samples,
+    }
+    if usage.series:
+        row["series"] = [list(point) for point in usage.series]
+    return row
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, Mapping):
+        return None
+    user, system = _number(value.get("cpu_user_seconds")), _number(value.get("cpu_system_seconds"))
+    rss, samples = _number(value.get("max_rss_bytes")), _number(value.get("samples"))
+    return Usage(
+        user or 0.0,
+        system or 0.0,
+        None if rss is None else int(rss),
+        int(samples or 0),
+        _series(value.get("series")),
+    )
+
+
+def _series(value: Any) -> tuple[tuple[float, float, int], ...]:
+    points = []
+    for point in value if isinstance(value, list) else ():
+        if isinstance(point, list) and len(point) == 3:
+            at, percent, rss = (_number(part) for part in point)
+            if at is not None and percent is not None and rss is not None:
+                points.append((at, percent, int(rss)))
+    return tuple(points)
+
+
+def _verification(check: Verification) -> Row:
+    return {
+        "outcome": check.outcome,
+        "exit_code": check.exit_code,
+        "fail_reason": check.fail_reason,
+        "started_at": to_text(check.started_at),
+        "finished_at": to_text(check.finished_at),
+        "duration": check.duration,
+        "stdout": check.stdout,
+        "stderr": check.stderr,
+        "stdout_discarded": check.stdout_discarded,
+        "stderr_discarded": check.stderr_discarded,
+        "output_truncated": check.output_truncated,
+        "limits": None,
+    }
+
+
+def _verification_of(value: Any) -> Verification | None:
+    if not isinstance(value, Mapping):
+        return None
+    started, finished = from_text(value.get("started_at")), from_text(value.get("finished_at"))
+    if started is None or finished is None or value.get("outcome") not in ("success", "failure"):
+        return None
+    code = value.get("exit_code")
+    return Verification(
+        outcome=value["outcome"],
+        exit_code=code if isinstance(code, int) else None,
+        fail_reason=_maybe_text(value.get("fail_reason")),
+        started_at=started,
+        finished_at=finished,
+        duration=_number(value.get("duration")) or 0.0,
+        stdout=_maybe_text(value.get("stdout")) or "",
+        stderr=_maybe_text(value.get("stderr")) or "",
+        stdout_discarded=int(_number(value.get("stdout_discarded")) or 0),
+        stderr_discarded=int(_number(value.get("stderr_discarded")) or 0),
+        output_truncated=value.get("output_truncated") is True,
+    )
+
+
+def _caps(report: CapsReport) -> Row:
+    return {
+        "enforced": report.enforced,
+        "mechanism": report.mechanism,
+        "unenforced": list(report.unenforced),
+        "reason": report.reason,
+        "refused": report.refused,
+        "memory_exceeded": report.memory_exceeded,
+        "process_limit_hits": report.process_limit_hits,
+        "peak_memory_bytes": report.peak_memory,
+        "cpu_throttled_seconds": report.cpu_throttled,
+    }
+
+
+def _caps_of(value: Any) -> CapsReport | None:
+    if not isinstance(value, Mapping):
+        return None
+    peak = _number(value.get("peak_memory_bytes"))
+    names = value.get("unenforced")
+    return CapsReport(
+        enforced=value.get("enforced") is True,
+        mechanism=_maybe_text(value.get("mechanism")),
+        unenforced=tuple(map(str, names)) if isinstance(names, list) else (),
+        reason=_maybe_text(value.get("reason")),
+        refused=value.get("refused") is True,
+        memory_exceeded=value.get("memory_exceeded") is True,
+        process_limit_hits=int(_number(value.get("process_limit_hits")) or 0),
+        peak_memory=None if peak is None else int(peak),
+        cpu_throttled=_number(value.get("cpu_throttled_seconds")),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _maybe_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
