@@ -6,7 +6,7 @@ import { fires } from "./cron.js";
 const SLICE = 8;
 
 // Fires of one job in (from, to]; only the daemon's next one where the page cannot work them out.
-export function comingFires(job, from, to, options = { limit: 6000, coarse: true }) {
+export function comingFires(job, from, to, options = {}) {
   if (!job.raw.enabled || job.raw.schedule === "@reboot" || job.raw.never_fires) return [];
   if (job.zone) {
     try {

@@ -165,7 +165,7 @@ export function createSlotBook(api, onChange) {
   // Runs that the slot book knows and the history does not: ask once more, not too often.
   function missedRun(name, now) {
     const found = book(name);
-    if (found.askedRuns && now - found.askedAt > 15_000) found.askedRuns = false;
+    if (found.askedRuns && now - found.askedAt > 30_000) found.askedRuns = false;
   }
 
   async function pump() {
@@ -237,6 +237,7 @@ export function marks(found, job, from, to, now) {
   const list = [];
   const used = new Set();
   let missing = false;
+  const live = liveStarts(found, job);
   for (const slot of found.slots.values()) {
     const reach = slot.startedAt ?? slot.at;
     if (reach > to || Math.max(reach, slot.at) < from - 7 * 86400_000) continue;
@@ -248,11 +249,11 @@ export function marks(found, job, from, to, now) {
     const key = slot.startedAt ?? slot.at;
     const run = runNear(found.runs, key);
     if (run) used.add(run);
-    const live = !run && job.raw.running && key > (job.startedAt ?? 0);
-    const end = run ? run.finishedAt : live ? now : key;
-    if (!run && !live && key > now - 6 * 3600_000) missing = true;
+    const runs = !run && live.has(key);
+    const end = run ? run.finishedAt : runs ? now : key;
+    if (!run && !runs && key > now - 600_000) missing = true;
     if (end < from) continue;
-    list.push({ at: key, end, kind: run ? kindOf(run.outcome) : live ? "running" : "ran", slot, run });
+    list.push({ at: key, end, kind: run ? kindOf(run.outcome) : runs ? "running" : "ran", slot, run });
   }
   for (const run of found.runs.values()) {
     if (used.has(run) || run.outcome === "skipped") continue;
@@ -265,6 +266,16 @@ export function marks(found, job, from, to, now) {
   }
   list.sort((a, b) => a.at - b.at);
   return { marks: list, missing };
+}
+
+// Of the starts that no finished run belongs to, as many of the newest as there are processes.
+function liveStarts(found, job) {
+  if (!job.raw.running) return new Set();
+  const starts = [];
+  for (const slot of found.slots.values()) {
+    if (slot.startedAt !== null && slot.startedAt > (job.startedAt ?? 0)) starts.push(slot.startedAt);
+  }
+  return new Set(starts.sort((a, b) => b - a).slice(0, Math.max(1, job.raw.pids.length)));
 }
 
 function runNear(runs, at) {
@@ -283,12 +294,6 @@ function kindOf(outcome) {
 
 // When the instance that runs now has started: {at, exact}; not exact is the time since this page has seen it.
 export function runningStart(found, job) {
-  let best = null;
-  if (found) {
-    for (const slot of found.slots.values()) {
-      if (slot.startedAt !== null && slot.startedAt > (job.lastAt ?? 0) && slot.startedAt > (best ?? 0))
-        best = slot.startedAt;
-    }
-  }
-  return { at: best ?? job.runningSince, exact: best !== null || job.sawStart };
+  const [newest] = found ? liveStarts(found, job) : [];
+  return { at: newest ?? job.runningSince, exact: newest !== undefined || job.sawStart };
 }

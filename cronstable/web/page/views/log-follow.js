@@ -63,7 +63,7 @@ export function followLog(app, name, pane, { source = null, separators = true } 
       if (end.started_at && end.started_at === ended && lines) pane.drop(run);
       finished(end, lines);
       await nextRun();
-      if (separators) pane.separator("next run", null);
+      if (separators) pane.separator(`next run, ${clockTime(app.now(), null, true)}`, null);
     }
   }
 

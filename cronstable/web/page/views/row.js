@@ -72,7 +72,7 @@ const CELLS = {
       attach(row) {
         name.addEventListener("click", () => app.openJob(row.job.name));
       },
-      update(job, now) {
+      update(job) {
         setText(name, job.name);
         setAttr(name, "title", job.name);
         setText(command, job.raw.command.replace(/\s*\n\s*/g, " ; "));

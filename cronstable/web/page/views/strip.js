@@ -144,7 +144,12 @@ export function createStrip(app) {
     if (kept?.key === key) return kept;
     const past = marks(found, job, from, now, now);
     if (past.missing) slots.missedRun(job.name, now);
-    const made = { key, past: past.marks, future: comingFires(job, now, to) };
+    const made = {
+      key,
+      past: past.marks,
+      // Beyond an hour the seconds of a minute cannot be told apart.
+      future: comingFires(job, now, to, { limit: 6000, coarse: span() > 60 }),
+    };
     if (cache.size > 600) cache.clear();
     cache.set(job.name, made);
     return made;
