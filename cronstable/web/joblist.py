@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import attrs
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
+from cronstable.config.values import JobConfig
 from cronstable.runs.record import (
     JobSetChanged,
     PauseChanged,
@@ -23,14 +23,14 @@ from cronstable.runs.record import (
     RunStarted,
 )
 from cronstable.runs.sla import SlaBreached, SlaRecovered
-from cronstable.service import log_failure
 from cronstable.web.answers import compressed, etag
 from cronstable.web.context import House
-from cronstable.web.jobviews import JobText, JobViews
+from cronstable.web.jobviews import JobViews
+from cronstable.web.sharing import Shared
 from cronstable.web.slices import sliced
 
-SHARED = 1.0
-"""Seconds for which a document is good while nothing it shows has changed."""
+TOGETHER = 256
+"""Jobs whose texts are turned into bytes together."""
 
 _CHANGES = (
     JobSetChanged,
@@ -44,20 +44,25 @@ _CHANGES = (
     SlaRecovered,
 )
 
+Marks = tuple[tuple[str, object], ...]
+
 
 @attrs.define(eq=False)
 class Document:
     """A built list: its tag, its bytes, and those compressed once somebody wanted them."""
 
     tag: str
-    body: bytes
-    made: float
-    _gzip: bytes | None = None
+    pieces: Sequence[bytes]
+    size: int = attrs.field(init=False)
+    _gzip: bytes | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.size = sum(map(len, self.pieces))
 
     async def gzipped(self, house: House) -> bytes:
         """Return the compressed bytes; two who want them at once may both make them."""
         if self._gzip is None:
-            self._gzip = await compressed(house.reactor, self.body)
+            self._gzip = await compressed(house.reactor, b"".join(self.pieces))
         return self._gzip
 
 
@@ -66,107 +71,47 @@ class _Known:
     """A state of the fleet, the jobs that may leave it unnoticed, and the tag of both."""
 
     state: object
-    marks: tuple[tuple[str, object], ...]
+    marks: Marks
     tag: str
 
 
-@attrs.define(eq=False)
-class _Build:
-    """A document in the making, and who waits for it."""
-
-    waiting: list[Deferred[Document]] = attrs.field(factory=list)
-
-    def wait(self) -> Deferred[Document]:
-        """Fire with the document; who goes away meanwhile does not stop the build."""
-        waiter: Deferred[Document] = Deferred()
-        self.waiting.append(waiter)
-        return waiter
-
-    def built(self, document: Document) -> None:
-        """Hand it out."""
-        for waiter in self.waiting:
-            waiter.callback(document)
-
-    def failed(self, failure: Failure) -> None:
-        """Tell everybody why there is none."""
-        for waiter in self.waiting:
-            waiter.errback(failure)
-
-
 class JobList:
-    """Serves the list of all jobs, at most one being built at a time."""
+    """Serves the list of all jobs."""
 
     def __init__(self, house: House, texts: JobViews) -> None:
         self._house = house
         self._texts = texts
         self._events = 0
         self._known: _Known | None = None
-        self._document: Document | None = None
-        self._build: _Build | None = None
-        self._build_state: object = None
-        self._next: _Build | None = None
+        self._shared = Shared(house.clock, self._whole_state, self._build)
         for kind in _CHANGES:
             house.bus.subscribe(kind, self._changed)
 
     def current_tag(self) -> str | None:
         """Return the tag of the list as it is now, None if only a build can tell."""
         known = self._known
-        if known is None or known.state != self._state():
-            return None
-        now = self._house.clock.now()
-        if any(self._texts.mark(name, now) != mark for name, mark in known.marks):
+        if known is None or known.state != self._state() or self._marks() != known.marks:
             return None
         return known.tag
 
-    async def document(self) -> Document:
-        """Return a document that shows at least all that had happened when this was called."""
-        document = self._document
-        if document is not None and self._house.clock.seconds() - document.made < SHARED:
-            if document.tag == self.current_tag():
-                return document
-        if self._build is None:
-            return await self._begin(_Build())
-        if self._build_state == self._state():
-            return await self._build.wait()
-        if self._next is None:
-            self._next = _Build()
-        return await self._next.wait()
+    def document(self) -> Deferred[Document]:
+        """Fire with a document that shows at least all that had happened when this was called."""
+        return self._shared.get()
 
-    def _begin(self, build: _Build) -> Deferred[Document]:
-        self._build, self._build_state = build, self._state()
-        waiter = build.wait()
-        made = Deferred.fromCoroutine(self._assembled(self._build_state))
-        made.addCallbacks(build.built, build.failed)
-        made.addErrback(lambda failure: log_failure("answering with the list of jobs", failure))
-        made.addCallback(lambda _: self._done())
-        return waiter
-
-    def _done(self) -> None:
-        self._build = None
-        following, self._next = self._next, None
-        if following is not None:
-            self._begin(following)
-
-    async def _assembled(self, state: object) -> Document:
-        house, now = self._house, self._house.clock.now()
-        jobs = tuple(house.runs.jobs.jobs.values())
-        made = await sliced(house.clock, jobs, lambda job: self._texts.of(job, now))
-        marks = tuple(
-            (job.name, each.mark)
-            for job, each in zip(jobs, made, strict=True)
-            if each.mark is not None
-        )
+    async def _build(self) -> Document:
+        house, state = self._house, self._state()
+        parts = _Parts(self._texts, house.clock.now())
+        await sliced(house.clock, tuple(house.runs.jobs.jobs.values()), parts.add)
+        marks = tuple(parts.marks)
         tag = etag(repr((house.identity.instance, state, marks)).encode("utf-8", "replace"))
         self._known = _Known(state, marks, tag)
-        document = self._document = Document(tag, joined(made), house.clock.seconds())
-        house.clock.callLater(2 * SHARED, self._drop, document)
-        return document
+        return Document(tag, parts.pieces())
 
-    def _drop(self, document: Document) -> None:
-        if self._document is document:
-            self._document = None
+    def _whole_state(self) -> object:
+        return self._state(), self._marks()
 
     def _state(self) -> object:
+        """Return what differs once anything has changed that counts as a change by itself."""
         house = self._house
         runs, index = house.runs, house.scheduler.index
         return (
@@ -177,10 +122,43 @@ class JobList:
             index.soonest(),
         )
 
+    def _marks(self) -> Marks:
+        """Return what differs once one of the jobs has changed that may do so unnoticed."""
+        if self._known is None:
+            return ()
+        now = self._house.clock.now()
+        return tuple((name, self._texts.mark(name, now)) for name, _ in self._known.marks)
+
     def _changed(self, event: object) -> None:
         self._events += 1
 
 
-def joined(texts: Sequence[JobText]) -> bytes:
-    """Return the texts as one JSON array."""
-    return ("[" + ",".join([each.text for each in texts]) + "]").encode("ascii")
+class _Parts:
+    """The array in the making, in pieces of a few hundred jobs each."""
+
+    def __init__(self, texts: JobViews, now: float) -> None:
+        self.marks: list[tuple[str, object]] = []
+        self._texts = texts
+        self._now = now
+        self._pieces: list[bytes] = []
+        self._open: list[str] = []
+
+    def add(self, job: JobConfig) -> None:
+        """Add the text of a job."""
+        made = self._texts.of(job, self._now)
+        if made.mark is not None:
+            self.marks.append((job.name, made.mark))
+        self._open.append(made.text)
+        if len(self._open) >= TOGETHER:
+            self._close()
+
+    def pieces(self) -> list[bytes]:
+        """Return the whole array."""
+        self._close()
+        return [*self._pieces, b"]" if self._pieces else b"[]"]
+
+    def _close(self) -> None:
+        if self._open:
+            start = "," if self._pieces else "["
+            self._pieces.append((start + ",".join(self._open)).encode("ascii"))
+            self._open.clear()

@@ -17,6 +17,7 @@ from cronstable.runs.record import RunRecord
 from cronstable.web import views
 from cronstable.web.answers import (
     JSON,
+    LEAST_COMPRESSED,
     answer,
     answer_compressed,
     answer_json,
@@ -29,6 +30,7 @@ from cronstable.web.context import Context
 from cronstable.web.refusal import Refused
 from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import get
+from cronstable.web.sending import send
 from cronstable.web.slices import sliced
 
 WINDOWS: tuple[tuple[str, float | None], ...] = (
@@ -70,14 +72,17 @@ class JobRoutes:
         document = await self._list.document()
         if matches(request, document.tag):
             return not_modified(request, document.tag)
-        if request.accepts_gzip and len(document.body) >= 1024:
-            written = answer(request, await document.gzipped(self._house), JSON)
+        pieces, size = document.pieces, document.size
+        gzipped = request.accepts_gzip and size >= LEAST_COMPRESSED
+        if gzipped:
+            pieces = [await document.gzipped(self._house)]
+            size = len(pieces[0])
+        sent = send(request, self._house.clock, pieces, JSON, size)
+        if gzipped:
             request.setHeader("Content-Encoding", "gzip")
-        else:
-            written = answer(request, document.body, JSON)
         request.setHeader("Vary", "Accept-Encoding")
         request.setHeader("ETag", document.tag)
-        return written
+        return await sent
 
     def one(self, request: ApiRequest, name: str) -> bytes:
         """Answer with one job."""

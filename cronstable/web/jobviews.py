@@ -27,6 +27,8 @@ class _Kept:
     """The text of what changes seldom, and what it was made from."""
 
     text: str
+    definition: int
+    """How much of the text comes from the definition alone."""
     job: JobConfig
     last: RunRecord | None
     pause: Pause | None
@@ -47,19 +49,16 @@ class JobViews:
     def __init__(self, house: House) -> None:
         self._house = house
         self._kept: dict[str, _Kept] = {}
-        self._definitions: dict[str, tuple[JobConfig, str]] = {}
+        self._stale: set[str] = set()
         self._findings: dict[Any, list[views.Json]] = {}
         house.bus.subscribe(RunFinished, lambda event: self._forget(event.run.record.job))
         house.bus.subscribe(RunSkipped, lambda event: self._forget(event.record.job))
 
     def forget_all(self) -> None:
         """Make every text anew: a new configuration is in force."""
-        jobs = self._house.runs.jobs.jobs
         self._kept.clear()
+        self._stale.clear()
         self._findings.clear()
-        self._definitions = {
-            name: known for name, known in self._definitions.items() if jobs.get(name) is known[0]
-        }
 
     def of(self, job: JobConfig, now: float) -> JobText:
         """Return the text of C{job} at C{now}, epoch seconds."""
@@ -72,13 +71,19 @@ class JobViews:
         kept = self._kept.get(name)
         if (
             kept is None
+            or name in self._stale
             or kept.job is not job
             or kept.last is not last
             or kept.pause is not pause
             or kept.retry != retry
         ):
-            kept = _Kept(self._standing(job, last, pause, retry, now), job, last, pause, retry)
-            self._kept[name] = kept
+            self._stale.discard(name)
+            if kept is not None and kept.job is job:
+                definition = kept.text[: kept.definition]
+            else:
+                definition = self._definition(job, now)
+            text = f"{definition},{self._standing(job, last, pause, retry)}"
+            kept = self._kept[name] = _Kept(text, len(definition), job, last, pause, retry)
         more, mark = self._volatile(job, live, now)
         if live:
             pids = [run.pid for run in live if run.pid is not None]
@@ -116,8 +121,8 @@ class JobViews:
         last: RunRecord | None,
         pause: Pause | None,
         retry: PendingRetry | None,
-        now: float,
     ) -> str:
+        """Return the members that say how a job stands while nothing of it is under way."""
         past: views.Json = views.job_past(self._house.runs.history.runs(job.name), last, job.limits)
         past["paused"] = views.pause(pause)
         if retry is not None:
@@ -125,17 +130,12 @@ class JobViews:
         cluster = self._house.config.cluster
         if cluster is not None and cluster.elects:
             past["clusterPolicy"] = job.cluster_policy
-        return f"{self._definition(job, now)},{encode(past)[1:-1]}"
+        return encode(past)[1:-1]
 
     def _definition(self, job: JobConfig, now: float) -> str:
-        known = self._definitions.get(job.name)
-        if known is not None and known[0] is job:
-            return known[1]
         shown = views.job_definition(job)
         shown["schedule_findings"] = self._found(job, now)
-        text = encode(shown)[:-1]
-        self._definitions[job.name] = (job, text)
-        return text
+        return encode(shown)[:-1]
 
     def _found(self, job: JobConfig, now: float) -> list[views.Json]:
         schedule = job.schedule
@@ -173,7 +173,7 @@ class JobViews:
         return f",{encode(shown)[1:-1]}", mark or None
 
     def _forget(self, name: str) -> None:
-        self._kept.pop(name, None)
+        self._stale.add(name)
 
 
 def _samples(run: Run) -> int:

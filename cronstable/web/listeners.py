@@ -16,7 +16,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 
-from cronstable.config.addresses import Listener, is_loopback, listener, without_userinfo
+from cronstable.config.addresses import Listener, listener, without_userinfo
 from cronstable.threads import in_thread
 from cronstable.web import sockets
 from cronstable.web.requests import ApiSite
@@ -28,7 +28,7 @@ class Bound:
     """One entry of C{web.listen} that is served, by one port or more."""
 
     def __init__(self, where: Listener, ports: list[Any], inode: tuple[int, int] | None) -> None:
-        self._where = where
+        self.where = where
         self._ports = ports
         self._inode = inode
 
@@ -40,7 +40,7 @@ class Bound:
     def unbind(self) -> Deferred[Any]:
         """Stop to accept connections; fires when the port is free again."""
         if self._inode is not None:
-            _unlink(self._where.path, self._inode)
+            _unlink(self.where.path, self._inode)
         return DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
 
 
@@ -58,8 +58,13 @@ class Listeners:
 
     @property
     def urls(self) -> list[str]:
-        """The entries that are served, as they were written."""
-        return list(self._bound)
+        """The entries that are served, as they were written but without credentials."""
+        return [without_userinfo(url) for url in self._bound]
+
+    @property
+    def bound(self) -> list[Listener]:
+        """The entries that are served, taken apart."""
+        return [bound.where for bound in self._bound.values()]
 
     def number(self, url: str) -> int | None:
         """Return the port number of an entry that is served."""
@@ -173,7 +178,7 @@ def _literal(host: str) -> bool:
         with contextlib.suppress(OSError):
             socket.inet_pton(family, host)
             return True
-    return is_loopback(host) and host != "localhost"
+    return False
 
 
 def _set_mode(path: str, mode: str | None) -> None:

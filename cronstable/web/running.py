@@ -88,6 +88,7 @@ class Running:
         self._creator: Any = None
         self._web: WebConfig | None = None
         self._silent = False
+        self._warned = False
 
     @property
     def front(self) -> Front:
@@ -113,7 +114,7 @@ class Running:
             self._list,
             self.streams,
             self.node,
-            lambda: list(self._listeners.urls),
+            lambda: self._listeners.urls,
         )
         front = Front(context, material.tokens)
         if material.tls is not None:
@@ -144,6 +145,7 @@ class Running:
             return
         if await self._listeners.want(web.listen, self._site, self._wrapped, web.socket_mode):
             self._silent = False
+            self._warn_if_open(web)
         elif not self._silent:
             self._silent = True
             log.error("web: no address could be bound; trying again each minute")
@@ -169,6 +171,21 @@ class Running:
         self.streams.end_all()
         if self._site is not None:
             self._site.retire_connections()
+
+    def _warn_if_open(self, web: WebConfig) -> None:
+        """Say once in the life of this process that strangers may use the API."""
+        if self._warned or web.authenticated:
+            return
+        certified = web.tls.ca is not None
+        if any(
+            where.routable and not (certified and where.scheme == "https")
+            for where in self._listeners.bound
+        ):
+            self._warned = True
+            log.warning(
+                "web: whoever reaches this host may use the API: it listens on a routable address"
+                " and asks for no token; set web.authToken, or listen on 127.0.0.1"
+            )
 
     def _secure(self, options: Any) -> None:
         from cronstable.web.tls import Creator

@@ -12,7 +12,7 @@ from cronstable.clock import Clock
 T = TypeVar("T")
 R = TypeVar("R")
 
-SLICE = 0.005
+SLICE = 0.004
 """Seconds of work in one reactor turn."""
 
 BETWEEN_LOOKS = 32

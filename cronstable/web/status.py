@@ -14,7 +14,7 @@ from cronstable.config.values import JobConfig
 from cronstable.runs.scheduler import LONGEST_SLEEP
 from cronstable.version import __version__
 from cronstable.web import views
-from cronstable.web.answers import JSON, answer_json, answer_text
+from cronstable.web.answers import JSON, answer, answer_json, answer_text, encode
 from cronstable.web.auth import SCOPES
 from cronstable.web.context import Context
 from cronstable.web.refusal import Refused
@@ -71,10 +71,11 @@ class StatusRoutes:
         """Answer with a line or a row for each job."""
         house = self._house
         jobs, now = tuple(house.runs.jobs.jobs.values()), house.clock.now()
-        rows = await sliced(house.clock, jobs, lambda job: self._row(job, now))
         if request.accepts(JSON):
-            return answer_json(request, rows)
-        return answer_text(request, "\n".join(f"{row['job']}: {_phrase(row)}" for row in rows))
+            rows = await sliced(house.clock, jobs, lambda job: encode(self._row(job, now)))
+            return answer(request, f"[{','.join(rows)}]".encode("ascii"), JSON)
+        lines = await sliced(house.clock, jobs, lambda job: _line(self._row(job, now)))
+        return answer_text(request, "\n".join(lines))
 
     async def summary(self, request: ApiRequest) -> bytes:
         """Answer with counts over all jobs, and with what fires next."""
@@ -173,6 +174,10 @@ class StatusRoutes:
         if self._texts.never_fires(job):
             row["never_fires"] = True
         return row
+
+
+def _line(row: views.Json) -> str:
+    return f"{row['job']}: {_phrase(row)}"
 
 
 def _phrase(row: views.Json) -> str:

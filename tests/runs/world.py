@@ -25,7 +25,7 @@ class World:
         self.bus = Bus()
         self.executor = FakeExecutor()
         self.runs = RunService(
-            self.clock, IDENTITY, self.executor, self.bus, FakeCaptures(), {}, **wiring
+            self.clock, IDENTITY, self.executor, self.bus, self.make_captures(), {}, **wiring
         )
         self.book = self.runs.book
         self.scheduler = Scheduler(self.clock, self.book, self.runs.request)
@@ -35,6 +35,10 @@ class World:
         self.install(*jobs)
         self.runs.startService()
         self.scheduler.startService()
+
+    def make_captures(self) -> Any:
+        """Return what keeps the output of runs."""
+        return FakeCaptures()
 
     def install(self, *jobs: JobConfig) -> None:
         """Put a set of jobs in force, the way a reload does."""
