@@ -225,7 +225,8 @@ class StateConfig:
     The C{state} section; C{path} is absolute, C{max_runs_per_job} <= 0 means unbounded.
 
     C{fsync} (ours): C{always} forces each file and its directory entry to the disk, C{rename} only
-    the file before it takes its name, C{never} leaves both to the system.
+    the file before it takes its name (and the entry where somebody acts on the record), C{never}
+    leaves both to the system.
     """
 
     path: str
