@@ -150,7 +150,7 @@ class IObserver(Interface):
         'waiting' once when there is no room to start (detail: why; the executor itself logs one
         WARNING for all that wait together); 'timeout' at the deadline;
         'killing' when the main process outlived its grace (detail: the grace in seconds);
-        'unsignalled' when the system refused a signal (detail: the pid and the error);
+        'unsignalled' when the system refused a signal (detail: '(pid N): the error');
         'uncapped' when resource caps could not be applied (detail: why).
         """
 
