@@ -158,7 +158,7 @@ def log_notice(job: JobConfig, kind: str, detail: str) -> None:
             "Job %s did not gracefully terminate after %s seconds, killing it...", job.name, detail
         )
     elif kind == "unsignalled":
-        log.warning("Job %s: could not signal its process (%s)", job.name, detail)
+        log.warning("Job %s: could not signal its process %s", job.name, detail)
     elif kind == "uncapped":
         log.warning("Job %s: its resource limits are not enforced: %s", job.name, detail)
     else:
