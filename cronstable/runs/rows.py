@@ -26,10 +26,10 @@ def row_of(record: RunRecord, owed: bool = False) -> Row:
         "outcome": record.outcome,
         "exit_code": record.exit_code,
         "started_at": _text(record.started_at),
-        "duration": record.duration,
+        "duration": _rounded(record.duration),
         "fail_reason": record.fail_reason,
         "skip_reason": record.skip_reason,
-        "resources": None if record.usage is None else _resources(record.usage),
+        "resources": None if record.usage is None else resources(record.usage),
     }
     if owed:
         row["interruptedAt"] = to_text(record.finished_at)
@@ -38,9 +38,9 @@ def row_of(record: RunRecord, owed: bool = False) -> Row:
         if record.outcome != "skipped":
             row["ranAt"] = row["finished_at"]
     if record.verification is not None:
-        row["verification"] = _verification(record.verification)
+        row["verification"] = verification(record.verification)
     if record.caps is not None:
-        row["limits"] = _caps(record.caps)
+        row["limits"] = caps(record.caps)
     return row
 
 
@@ -83,8 +83,8 @@ def record_of(job: str, row: Mapping[str, Any]) -> RunRecord | None:
         fail_reason=_maybe_text(row.get("fail_reason")),
         skip_reason=_maybe_text(row.get("skip_reason")),
         usage=_usage(row.get("resources")),
-        verification=_verification_of(row.get("verification")),
-        caps=_caps_of(row.get("limits")),
+        verification=_check_of(row.get("verification")),
+        caps=_limits_of(row.get("limits")),
     )
 
 
@@ -119,15 +119,16 @@ def _text(instant: float | None) -> str | None:
     return None if instant is None else to_text(instant)
 
 
-def _resources(usage: Usage) -> Row:
+def resources(usage: Usage, series: bool = True) -> Row:
+    """Return the resources that a run used; the C{series} of samples if there are any."""
     row: Row = {
         "cpu_user_seconds": usage.cpu_user,
         "cpu_system_seconds": usage.cpu_system,
-        "cpu_total_seconds": usage.cpu_user + usage.cpu_system,
+        "cpu_total_seconds": _rounded(usage.cpu_user + usage.cpu_system),
         "max_rss_bytes": usage.max_rss,
         "samples": usage.samples,
     }
-    if usage.series:
+    if series and usage.series:
         row["series"] = [list(point) for point in usage.series]
     return row
 
@@ -156,14 +157,15 @@ def _series(value: Any) -> tuple[tuple[float, float, int], ...]:
     return tuple(points)
 
 
-def _verification(check: Verification) -> Row:
+def verification(check: Verification) -> Row:
+    """Return how a verification check went."""
     return {
         "outcome": check.outcome,
         "exit_code": check.exit_code,
         "fail_reason": check.fail_reason,
         "started_at": to_text(check.started_at),
         "finished_at": to_text(check.finished_at),
-        "duration": check.duration,
+        "duration": _rounded(check.duration),
         "stdout": check.stdout,
         "stderr": check.stderr,
         "stdout_discarded": check.stdout_discarded,
@@ -173,7 +175,7 @@ def _verification(check: Verification) -> Row:
     }
 
 
-def _verification_of(value: Any) -> Verification | None:
+def _check_of(value: Any) -> Verification | None:
     if not isinstance(value, Mapping):
         return None
     started, finished = from_text(value.get("started_at")), from_text(value.get("finished_at"))
@@ -195,7 +197,8 @@ def _verification_of(value: Any) -> Verification | None:
     )
 
 
-def _caps(report: CapsReport) -> Row:
+def caps(report: CapsReport) -> Row:
+    """Return what the caps of a run did."""
     return {
         "enforced": report.enforced,
         "mechanism": report.mechanism,
@@ -203,13 +206,13 @@ def _caps(report: CapsReport) -> Row:
         "reason": report.reason,
         "refused": report.refused,
         "memory_exceeded": report.memory_exceeded,
-        "process_limit_hits": report.process_limit_hits,
+        "process_limit_hits": report.process_limit_hits if report.enforced else None,
         "peak_memory_bytes": report.peak_memory,
         "cpu_throttled_seconds": report.cpu_throttled,
     }
 
 
-def _caps_of(value: Any) -> CapsReport | None:
+def _limits_of(value: Any) -> CapsReport | None:
     if not isinstance(value, Mapping):
         return None
     peak = _number(value.get("peak_memory_bytes"))
@@ -225,6 +228,10 @@ def _caps_of(value: Any) -> CapsReport | None:
         peak_memory=None if peak is None else int(peak),
         cpu_throttled=_number(value.get("cpu_throttled_seconds")),
     )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
 
 
 def _number(value: Any) -> float | None:

@@ -13,9 +13,10 @@ from typing import Any
 from cronstable.config.values import JobConfig, ResourceLimits, Sla
 from cronstable.executors.cgroups import CapsSupport
 from cronstable.executors.host import HostUse
-from cronstable.executors.interfaces import CapsReport, Leftover, Usage
+from cronstable.executors.interfaces import Leftover, Usage
+from cronstable.runs import rows
 from cronstable.runs.pauses import Pause
-from cronstable.runs.record import RunRecord, Verification
+from cronstable.runs.record import RunRecord
 from cronstable.runs.retry import PendingRetry
 from cronstable.runs.run import Run
 from cronstable.runs.sla import Breach
@@ -77,21 +78,18 @@ def run(
     if record.leftovers:
         shown["leftovers"] = leftovers(record.leftovers)
     if record.verification is not None:
-        shown["verification"] = verification(record.verification)
+        shown["verification"] = rows.verification(record.verification)
     if record.caps is not None:
-        shown["limits"] = {**configured_limits(limits or ResourceLimits()), **caps(record.caps)}
+        shown["limits"] = {
+            **configured_limits(limits or ResourceLimits()),
+            **rows.caps(record.caps),
+        }
     return shown
 
 
 def usage(used: Usage, series: bool = False) -> Json:
     """Return the resources that a finished run used."""
-    shown: Json = {
-        "cpu_user_seconds": used.cpu_user,
-        "cpu_system_seconds": used.cpu_system,
-        "cpu_total_seconds": round(used.cpu_user + used.cpu_system, 6),
-        "max_rss_bytes": used.max_rss,
-        "samples": used.samples,
-    }
+    shown = rows.resources(used, series=False)
     if series:
         shown["series"] = used.series
     return shown
@@ -102,24 +100,6 @@ def leftovers(processes: Sequence[Leftover]) -> list[Json]:
     return [{"pid": each.pid, "command": each.command} for each in processes]
 
 
-def verification(check: Verification) -> Json:
-    """Return how a verification check went."""
-    return {
-        "outcome": check.outcome,
-        "exit_code": check.exit_code,
-        "fail_reason": check.fail_reason,
-        "started_at": iso(check.started_at),
-        "finished_at": iso(check.finished_at),
-        "duration": seconds(check.duration),
-        "stdout": check.stdout,
-        "stderr": check.stderr,
-        "stdout_discarded": check.stdout_discarded,
-        "stderr_discarded": check.stderr_discarded,
-        "output_truncated": check.output_truncated,
-        "limits": None,
-    }
-
-
 def configured_limits(limits: ResourceLimits) -> Json:
     """Return the caps that a job is configured with."""
     return {
@@ -127,21 +107,6 @@ def configured_limits(limits: ResourceLimits) -> Json:
         "memory_bytes": limits.memory,
         "processes": limits.processes,
         "required": limits.required,
-    }
-
-
-def caps(report: CapsReport) -> Json:
-    """Return what the caps of a run did."""
-    return {
-        "enforced": report.enforced,
-        "mechanism": report.mechanism,
-        "unenforced": list(report.unenforced),
-        "reason": report.reason,
-        "refused": report.refused,
-        "memory_exceeded": report.memory_exceeded,
-        "process_limit_hits": report.process_limit_hits if report.enforced else None,
-        "peak_memory_bytes": report.peak_memory,
-        "cpu_throttled_seconds": report.cpu_throttled,
     }
 
 
