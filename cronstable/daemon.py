@@ -100,6 +100,7 @@ class Daemon(Service):
         self._say(configured, None)
         self._logging.apply(configured.config.logging)
         self.rooms.install(configured.config, configured.job_set_id, ())
+        self._say_unenforced()
         self.rooms.start()
         background("opening the rooms", self.rooms.reconcile(configured.config))
         background("starting the store", self.rooms.start_store(configured.config))
@@ -125,6 +126,7 @@ class Daemon(Service):
         self._sources.configured = configured
         self._say(configured, before.job_set_id)
         self.rooms.install(configured.config, configured.job_set_id, configured.zones_changed)
+        self._say_unenforced()
         change = configured.diff.jobs
         self.rooms.bus.publish(
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
@@ -146,6 +148,11 @@ class Daemon(Service):
         if configured.job_set_id != id_before:
             count = len(configured.config.jobs)
             log.info("Job set id: %s (%d jobs)", configured.job_set_id, count)
+
+    def _say_unenforced(self) -> None:
+        warning = self.rooms.unenforced()
+        if warning is not None:
+            log.warning("%s", warning)
 
     def _stop_once(self) -> Deferred[None]:
         if self._stopped is None:

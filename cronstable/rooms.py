@@ -115,6 +115,17 @@ class Rooms:
         self.outputs.keep_only(jobs.jobs)
         self.registry.counts.configure(config.web.metrics.buckets if config.web else ())
 
+    def unenforced(self) -> str | None:
+        """Return the warning about caps that this host cannot enforce, None if there is none."""
+        support = self.executor.caps_support()
+        capped = [job.name for job in self.runs.jobs.jobs.values() if job.limits.any]
+        if support.available or not capped:
+            return None
+        return (
+            f"resourceLimits cannot be enforced on this host ({support.reason}); these jobs run"
+            f" uncapped, or not at all where the limits are required: {', '.join(capped)}"
+        )
+
     def start(self) -> None:
         """Run what is due from now on."""
         self.orphans.start()

@@ -160,6 +160,7 @@ def log_notice(job: JobConfig, kind: str, detail: str) -> None:
     elif kind == "unsignalled":
         log.warning("Job %s: could not signal its process %s", job.name, detail)
     elif kind == "uncapped":
-        log.warning("Job %s: its resource limits are not enforced: %s", job.name, detail)
+        # Said once per load, and in the record of each run.
+        log.debug("Job %s: its resource limits are not enforced: %s", job.name, detail)
     else:
         log.info("Job %s: %s", job.name, detail or kind)
