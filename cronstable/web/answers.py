@@ -96,7 +96,8 @@ def matches(request: ApiRequest, tag: str) -> bool:
     """Return whether the client says that it has what C{tag} stands for."""
     for header in request.requestHeaders.getRawHeaders("if-none-match", ()):
         for candidate in header.split(","):
-            if candidate.strip().removeprefix("W/") in (tag, "*"):
+            named = candidate.strip()
+            if named == "*" or named.removeprefix("W/") == tag:
                 return True
     return False
 

@@ -7,7 +7,6 @@ are written anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +16,7 @@ from cronstable.runs.pauses import Pause
 from cronstable.runs.record import RunFinished, RunRecord, RunSkipped
 from cronstable.runs.retry import PendingRetry
 from cronstable.runs.run import Run
+from cronstable.runs.sla import Breach
 from cronstable.web import views
 from cronstable.web.answers import encode
 from cronstable.web.context import House
@@ -43,6 +43,30 @@ class JobText:
     mark: object = None
 
 
+@attrs.frozen
+class _Stand:
+    """How a job stands, as far as it may change without an event."""
+
+    live: tuple[Run, ...]
+    pause: Pause | None
+    retry: PendingRetry | None
+    breaches: tuple[Breach, ...]
+    owed: bool
+
+    @property
+    def mark(self) -> object:
+        """What differs once any of it has changed; None where there is nothing of the kind."""
+        if not (self.live or self.pause or self.retry or self.breaches or self.owed):
+            return None
+        return (
+            tuple([(run.ref, run.state, run.pid, run.held, _samples(run)) for run in self.live]),
+            self.pause,
+            self.retry,
+            tuple([(breach.check, breach.since) for breach in self.breaches]),
+            self.owed,
+        )
+
+
 class JobViews:
     """Makes the text of any job; subscribes to what changes a job's past."""
 
@@ -62,40 +86,22 @@ class JobViews:
 
     def of(self, job: JobConfig, now: float) -> JobText:
         """Return the text of C{job} at C{now}, epoch seconds."""
-        house, name = self._house, job.name
-        runs = house.runs
-        live = runs.live(name)
-        pause = runs.pauses.of(name, now)
-        retry = runs.pending_retry(name)
-        last = runs.history.last(name)
-        kept = self._kept.get(name)
-        if (
-            kept is None
-            or name in self._stale
-            or kept.job is not job
-            or kept.last is not last
-            or kept.pause is not pause
-            or kept.retry != retry
-        ):
-            self._stale.discard(name)
-            if kept is not None and kept.job is job:
-                definition = kept.text[: kept.definition]
-            else:
-                definition = self._definition(job, now)
-            text = f"{definition},{self._standing(job, last, pause, retry)}"
-            kept = self._kept[name] = _Kept(text, len(definition), job, last, pause, retry)
-        more, mark = self._volatile(job, live, now)
-        if live:
-            pids = [run.pid for run in live if run.pid is not None]
-            ticking = f',"running":true,"pids":{encode(pids)},"scheduled_in":null'
+        stand = self._stand(job, now)
+        kept = self._kept_text(job, stand, now)
+        if stand.live:
+            pids = encode([run.pid for run in stand.live if run.pid is not None])
+            ticking = f',"running":true,"pids":{pids},"scheduled_in":null'
         else:
             due = self.due_in(job, now)
             ticking = f',"running":false,"pids":[],"scheduled_in":{"null" if due is None else due}'
         never = "true" if self.never_fires(job) else "false"
-        text = f'{kept.text}{ticking},"never_fires":{never}{more}}}'
-        if mark is None and pause is None and retry is None:
-            return JobText(text)
-        return JobText(text, (mark, pause, retry))
+        more = self._volatile(job, stand, now)
+        return JobText(f'{kept}{ticking},"never_fires":{never}{more}}}', stand.mark)
+
+    def mark(self, name: str, now: float) -> object:
+        """Return the C{mark} that the text of a job would have now."""
+        job = self._house.runs.jobs.find(name)
+        return None if job is None else self._stand(job, now).mark
 
     def due_in(self, job: JobConfig, now: float) -> float | None:
         """Return the seconds to the next fire of a job that does not run, None if none is due."""
@@ -110,10 +116,39 @@ class JobViews:
             and self._house.scheduler.index.next_fire(job.name) is None
         )
 
-    def mark(self, name: str, now: float) -> object:
-        """Return the C{mark} that the text of a job would have now."""
-        job = self._house.runs.jobs.find(name)
-        return None if job is None else self.of(job, now).mark
+    def _stand(self, job: JobConfig, now: float) -> _Stand:
+        house, name = self._house, job.name
+        runs = house.runs
+        return _Stand(
+            runs.live(name),
+            runs.pauses.of(name, now),
+            runs.pending_retry(name),
+            house.sla.breaches(name) if views.has_sla(job.sla) else (),
+            job.reboot and house.boot.owed(name),
+        )
+
+    def _kept_text(self, job: JobConfig, stand: _Stand, now: float) -> str:
+        """Return what changes seldom, made anew if anything of it has changed."""
+        name = job.name
+        last = self._house.runs.history.last(name)
+        kept = self._kept.get(name)
+        if (
+            kept is not None
+            and kept.job is job
+            and kept.last is last
+            and kept.pause is stand.pause
+            and kept.retry == stand.retry
+            and name not in self._stale
+        ):
+            return kept.text
+        self._stale.discard(name)
+        if kept is not None and kept.job is job:
+            definition = kept.text[: kept.definition]
+        else:
+            definition = self._definition(job, now)
+        text = f"{definition},{self._standing(job, last, stand.pause, stand.retry)}"
+        self._kept[name] = _Kept(text, len(definition), job, last, stand.pause, stand.retry)
+        return text
 
     def _standing(
         self,
@@ -147,30 +182,22 @@ class JobViews:
             found = self._findings[key] = views.findings(schedule, now)
         return found
 
-    def _volatile(self, job: JobConfig, live: Sequence[Run], now: float) -> tuple[str, object]:
-        """Return the members that change without an event, and what tells that they have."""
-        house = self._house
+    def _volatile(self, job: JobConfig, stand: _Stand, now: float) -> str:
+        """Return the members that are there only sometimes, or change all the time."""
         shown: views.Json = {}
-        mark: list[object] = []
-        if live:
-            shown["instances"] = views.live_instances(live)
-            resources = views.running_resources(live)
+        if stand.live:
+            shown["instances"] = views.live_instances(stand.live)
+            resources = views.running_resources(stand.live)
             if resources is not None:
                 shown["running_resources"] = resources
-            mark.append([(r.ref, r.state, r.pid, r.held, _samples(r)) for r in live])
         if job.verify is not None:
-            checking = any(run.state == "verifying" for run in live)
+            checking = any(run.state == "verifying" for run in stand.live)
             shown["verification"] = {"configured": True, "running": checking}
         if views.has_sla(job.sla):
-            breaches = house.sla.breaches(job.name)
-            shown["sla"] = views.sla(job.sla, breaches, now)
-            mark.append([(breach.check, breach.since) for breach in breaches])
-        if job.reboot and house.boot.owed(job.name):
+            shown["sla"] = views.sla(job.sla, stand.breaches, now)
+        if stand.owed:
             shown["rebootPending"] = True
-            mark.append("owed")
-        if not shown:
-            return "", None
-        return f",{encode(shown)[1:-1]}", mark or None
+        return f",{encode(shown)[1:-1]}" if shown else ""
 
     def _forget(self, name: str) -> None:
         self._stale.add(name)

@@ -78,6 +78,11 @@ class Reader:
             self._request.unregisterProducer()
             self.done.callback(b"")
 
+    def cut(self) -> None:
+        """Give the client up."""
+        self._gone()
+        self._request.abort()
+
     def _gone(self) -> None:
         if self._open:
             self._close()
@@ -95,7 +100,7 @@ class Reader:
                 "web: a reader of job %s's output took nothing for long and is cut off",
                 self._group.job,
             )
-            self._request.abort()
+            self.cut()
             return
         quiet = now - self._sent_at
         if quiet >= QUIET and not self.paused:
@@ -170,7 +175,12 @@ class Group:
             if self.clock.seconds() >= until:
                 break
         for _ in range(len(self._ready)):
-            self._serve(self._ready.popleft())
+            reader = self._ready.popleft()
+            try:
+                self._serve(reader)
+            except Exception:
+                log.exception("please report this as a bug (4)")
+                reader.cut()
             if self.clock.seconds() >= until:
                 break
 
@@ -275,11 +285,7 @@ class Streams:
         until = self.clock.seconds() + SLICE
         for _ in range(len(self._busy)):
             group = self._busy.popleft()
-            try:
-                group.work(until)
-            except Exception:
-                log.exception("please report this as a bug (4)")
-                continue
+            group.work(until)
             if group.pending:
                 self._busy.append(group)
             if self.clock.seconds() >= until:
