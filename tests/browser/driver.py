@@ -65,21 +65,25 @@ class Browser:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self._base = f"http://127.0.0.1:{self._announced_port()}"
+        self._session = ""
+        try:
+            self._base = f"http://127.0.0.1:{self._announced_port()}"
+            self._session = self._call("POST", "/session", self._wanted())["sessionId"]
+        except BaseException:
+            self.close()
+            raise
+
+    def _wanted(self) -> dict[str, Any]:
         options = {
             "binary": shutil.which("chromium"),
             "args": [*FLAGS, f"--user-data-dir={self._profile}", "--window-size=1440,900"],
         }
-        wanted = {
-            "capabilities": {
-                "alwaysMatch": {
-                    "browserName": "chrome",
-                    "goog:chromeOptions": options,
-                    "goog:loggingPrefs": {"browser": "ALL"},
-                }
-            }
+        match = {
+            "browserName": "chrome",
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL"},
         }
-        self._session = self._call("POST", "/session", wanted)["sessionId"]
+        return {"capabilities": {"alwaysMatch": match}}
 
     def _announced_port(self) -> int:
         assert self._driver.stdout is not None
@@ -109,7 +113,8 @@ class Browser:
     def close(self) -> None:
         """End the browser and remove its profile."""
         try:
-            self._call("DELETE", f"/session/{self._session}")
+            if self._session:
+                self._call("DELETE", f"/session/{self._session}")
         except (BrowserError, OSError):
             pass
         self._driver.terminate()
