@@ -21,6 +21,7 @@ LIMITS = (1, 1000)
 """The bounds of the days ahead, and of the entries per job."""
 
 _LONGEST_LINE = 75
+_LINES_AT_ONCE = 1000
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _SHORTEST, _LONGEST = 5, 24 * 60
 
@@ -61,7 +62,7 @@ def calendar_parts(
     job: str | None = None,
 ) -> Iterator[str]:
     """
-    The document in parts, one for each entry, so that a caller can pause between them.
+    The document in parts of a millisecond or two, so that a caller can pause between them.
 
     Fires after `now` and before `days` later are shown, `limit` at most per entry; both are
     clamped to DAYS and LIMITS. Entries come by name.
@@ -70,7 +71,9 @@ def calendar_parts(
     limit = min(max(limit, LIMITS[0]), LIMITS[1])
     yield _lines(_head(version, job))
     for entry in sorted(entries, key=lambda entry: entry.name):
-        yield _lines(_events(entry, now, now + days * 86400, limit))
+        lines = _events(entry, now, now + days * 86400, limit)
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            yield _lines(some)
     yield _lines(["END:VCALENDAR"])
 
 

@@ -30,6 +30,9 @@ MODULES = (
     "live",
     "node",
     "metrics",
+    "schedule",
+    "calendar",
+    "badges",
     "absent",
     "home",
 )

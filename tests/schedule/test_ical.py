@@ -60,12 +60,23 @@ class CalendarTests(LocalUtcTestCase):
 
     def test_parts(self) -> None:
         """
-        The parts are one for the head, one for each entry, one for the end.
+        The parts are one for the head, at least one for each entry, one for the end.
         """
         entries = self.entries("dup-a", "dup-b")
         parts = list(calendar_parts(entries, self.NOW, version="1"))
         self.assertEqual(len(parts), 4)
         self.assertEqual("".join(parts), calendar(entries, self.NOW, version="1"))
+
+    def test_parts_are_small(self) -> None:
+        """
+        An entry with many fires comes in several parts, whose lines are whole.
+        """
+        entry = Entry("a", parse("* * * * * * *"))
+        parts = list(calendar_parts([entry], self.NOW, version="1", limit=1000))
+        self.assertGreater(len(parts), 10)
+        self.assertLess(max(map(len, parts)), 64 << 10)
+        self.assertTrue(all(part.endswith("\r\n") for part in parts))
+        self.assertEqual("".join(parts).count("BEGIN:VEVENT"), 1000)
 
     def test_window(self) -> None:
         """
