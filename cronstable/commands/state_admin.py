@@ -25,7 +25,7 @@ def add_actions(actions: Any) -> None:
     """
     Add the six actions to the sub-parsers of the C{state} command.
 
-    Each sets C{run} to what does it with the parsed options and returns the exit status.
+    Each sets C{act} to what does it with the parsed options and returns the exit status.
     """
     parser = _action(actions, "backup", _backup, "write the store into a .tar.gz archive")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.tar.gz")
@@ -61,7 +61,7 @@ def _action(actions: Any, name: str, act: Callable[[Namespace], int], what: str)
         default=argparse.SUPPRESS,
         help="configuration whose state section names the store",
     )
-    parser.set_defaults(run=act)
+    parser.set_defaults(act=act)
     return parser
 
 

@@ -19,4 +19,9 @@ COMMANDS = (
         "cronstable.commands.init",
         "write a starter configuration into a directory and exit",
     ),
+    Command(
+        "state",
+        "cronstable.commands.state",
+        "administer the durable store: check, back up, restore, move, collect garbage",
+    ),
 )

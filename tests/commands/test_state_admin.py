@@ -72,7 +72,7 @@ class StateActionTests(SynchronousTestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 options = parser.parse_args(argv)
-                status = options.run(options)
+                status = options.act(options)
             except SystemExit as stop:
                 status = stop.code
         return status, out.getvalue(), err.getvalue()
@@ -177,7 +177,7 @@ class StateActionTests(SynchronousTestCase):
             "import sys; from cronstable.commands import state_admin as s;"
             "from argparse import ArgumentParser as A; p = A();"
             "s.add_actions(p.add_subparsers()); o = p.parse_args(sys.argv[1:]);"
-            "r = o.run(o); assert 'twisted.internet' not in sys.modules; sys.exit(r)"
+            "r = o.act(o); assert 'twisted.internet' not in sys.modules; sys.exit(r)"
         )
         done = subprocess.run(
             [sys.executable, "-c", code, "check", "-c", self.config],
