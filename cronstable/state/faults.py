@@ -21,7 +21,10 @@ Op = Literal[
     "names",
     "directories",
     "read",
+    "read_part",
     "create",
+    "append",
+    "sync",
     "rename",
     "sync_directory",
     "unlink",
@@ -30,8 +33,10 @@ Op = Literal[
     "touch",
     "lock",
 ]
-READING: tuple[Op, ...] = ("names", "directories", "read", "status")
-WRITING: tuple[Op, ...] = ("make_directory", "create", "rename", "unlink", "lock", "touch")
+READING: tuple[Op, ...] = ("names", "directories", "read", "read_part", "status")
+WRITING: tuple[Op, ...] = (
+    *("make_directory", "create", "append", "sync", "rename", "unlink", "lock", "touch"),
+)
 
 
 @attrs.define(eq=False)
@@ -128,11 +133,27 @@ class FaultyFiles:
         self._before("read", path)
         return self._inner.read(path)
 
+    def read_part(self, path: str, offset: int, size: int) -> bytes:
+        """Return a part of a file."""
+        self._before("read_part", path)
+        return self._inner.read_part(path, offset, size)
+
     def create(self, path: str, data: bytes, sync: bool) -> None:
         """Write a new file."""
         half = data[: len(data) // 2]
         self._before("create", path, lambda: self._inner.create(path, half, False))
         self._inner.create(path, data, sync)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to the end of a file."""
+        half = data[: len(data) // 2]
+        self._before("append", path, lambda: self._inner.append(path, half))
+        self._inner.append(path, data)
+
+    def sync(self, path: str) -> None:
+        """Force the bytes of a file to the medium."""
+        self._before("sync", path)
+        self._inner.sync(path)
 
     def rename(self, source: str, target: str) -> None:
         """Give a file another name; C{match} is looked for in the target."""

@@ -54,8 +54,17 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """Return all bytes of a file; never waits for a writer of a pipe."""
 
+    def read_part(self, path: str, offset: int, size: int) -> bytes:
+        """Return C{size} bytes from C{offset} on, fewer only at the end of the file."""
+
     def create(self, path: str, data: bytes, sync: bool) -> None:
         """Write a new file, forced to the medium if C{sync}; FileExistsError if it is there."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to the end of a file that is there."""
+
+    def sync(self, path: str) -> None:
+        """Force the bytes of a file to the medium."""
 
     def rename(self, source: str, target: str) -> None:
         """Give a file another name, replacing what had it."""
@@ -120,15 +129,41 @@ class OsFiles:
         finally:
             os.close(descriptor)
 
+    def read_part(self, path: str, offset: int, size: int) -> bytes:
+        """Return C{size} bytes from C{offset} on, fewer only at the end of the file."""
+        descriptor = os.open(path, _READ)
+        try:
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            pieces = [os.read(descriptor, size)]
+            while pieces[-1] and (left := size - sum(map(len, pieces))):
+                pieces.append(os.read(descriptor, left))
+            return b"".join(pieces)
+        finally:
+            os.close(descriptor)
+
     def create(self, path: str, data: bytes, sync: bool) -> None:
         """Write a new file; what is left of a failed write is the caller's to remove."""
         descriptor = os.open(path, _CREATE, FILE_MODE)
         try:
-            written = os.write(descriptor, data)
-            while written < len(data):
-                written += os.write(descriptor, memoryview(data)[written:])
+            _write_all(descriptor, data)
             if sync:
                 os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to the end of a file that is there."""
+        descriptor = os.open(path, _APPEND)
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def sync(self, path: str) -> None:
+        """Force the bytes of a file to the medium."""
+        descriptor = os.open(path, _APPEND)
+        try:
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -201,7 +236,14 @@ class _OsLock:
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC
+_APPEND = os.O_WRONLY | os.O_APPEND | _CLOEXEC
 _LOCK = os.O_RDWR | os.O_CREAT | _CLOEXEC
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
 
 
 def _is_directory(mode: int) -> bool:

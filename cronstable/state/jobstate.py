@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from cronstable.state import names
+from cronstable.state.blobs import Incoming
 from cronstable.state.documents import Change, Leave, Put, Remove
 from cronstable.state.encoding import Data, check_portable, to_text
 from cronstable.state.errors import StoreError, Unreadable
@@ -23,11 +24,21 @@ class BadScope(StoreError, ValueError):
 
 
 class TooLarge(StoreError, ValueError):
-    """A value or payload over its limit."""
+    """A value or payload of C{size} bytes, where C{limit} are allowed."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        super().__init__(f"{what} has {size} bytes, {limit} are allowed")
+        self.size = size
+        self.limit = limit
 
 
 class Incomparable(StoreError, ValueError):
-    """A cursor was to be advanced to a value that has no order with the present one."""
+    """A cursor that C{stands} at a value was to be advanced to one that has no order with it."""
+
+    def __init__(self, stands: object, given: object) -> None:
+        super().__init__("the new value and the stored one cannot be compared")
+        self.stands = stands
+        self.given = given
 
 
 @attrs.frozen
@@ -108,15 +119,17 @@ def cursor_advance(
     """
     Move a cursor to C{value} if that is greater; with C{force} wherever it is.
 
-    Numbers compare as numbers, texts as texts; any other pair raises L{Incomparable}.  A cursor
-    that does not move is not written.  Raises L{NotPortable} and L{TooLarge} as L{kv_set}.
+    Numbers compare as numbers, texts as texts, and null is below everything; any other pair raises
+    L{Incomparable}.  A cursor that does not move is not written.  Raises L{NotPortable} and
+    L{TooLarge} as L{kv_set}.
     """
     _check_value(value, max_bytes)
 
     def decide(current: Data | None) -> Change:
         if current is not None:
             stands = current.get("value")
-            moves = _differ(stands, value) if force else _greater(value, stands)
+            differ = _differ(stands, value)
+            moves = differ if force or stands is None else _greater(value, stands)
             if not moves:
                 return Leave(Advanced(stands, False))
         body = {"name": name, "value": value, "updatedAt": store.tree.clock.now()}
@@ -157,14 +170,26 @@ def artifact_put(
     in between.
     """
     if 0 < max_bytes < len(payload):
-        raise TooLarge(f"the artifact has {len(payload)} bytes, {max_bytes} are allowed")
+        raise TooLarge("the artifact", len(payload), max_bytes)
     stream = artifacts(_scope(scope))
-    digest = store.blobs.put(payload)
-    artifact = Artifact(name, digest, len(payload), store.tree.clock.now())
-    record = {"name": name, "sha256": digest, "size": len(payload), "at": artifact.at}
-    store.records.append(stream, record, newest_per="name")
-    if store.blobs.stat(digest) is None:
+    artifact = _publish(store, stream, name, store.blobs.put(payload), len(payload))
+    if store.blobs.stat(artifact.sha256) is None:
         store.blobs.put(payload)
+    return artifact
+
+
+def artifact_put_incoming(store: Store, scope: str, name: str, incoming: Incoming) -> Artifact:
+    """Publish a payload that has come in pieces, as L{artifact_put} does; it is used up then."""
+    stream = artifacts(_scope(scope))
+    artifact = _publish(store, stream, name, incoming.place(), incoming.size)
+    incoming.confirm()
+    return artifact
+
+
+def _publish(store: Store, stream: str, name: str, digest: str, size: int) -> Artifact:
+    artifact = Artifact(name, digest, size, store.tree.clock.now())
+    record = {"name": name, "sha256": digest, "size": size, "at": artifact.at}
+    store.records.append(stream, record, newest_per="name")
     return artifact
 
 
@@ -217,7 +242,7 @@ def _check_value(value: object, max_bytes: int) -> None:
     if max_bytes > 0:
         size = len(to_text(value).encode("utf-8"))
         if size > max_bytes:
-            raise TooLarge(f"the value has {size} bytes, {max_bytes} are allowed")
+            raise TooLarge("the value", size, max_bytes)
 
 
 def _is_held(claim: Data, now: float) -> bool:
@@ -234,7 +259,7 @@ def _greater(value: Any, than: Any) -> bool:
     if not both_numbers and not (isinstance(value, str) and isinstance(than, str)):
         if not _differ(value, than):
             return False
-        raise Incomparable("the new value and the stored one cannot be compared")
+        raise Incomparable(than, value)
     return bool(value > than)
 
 

@@ -106,11 +106,28 @@ class MemoryFiles:
         with self._changed:
             return self._file(path).data
 
+    def read_part(self, path: str, offset: int, size: int) -> bytes:
+        """Return a part of a file."""
+        return self.read(path)[offset : offset + size]
+
     def create(self, path: str, data: bytes, sync: bool) -> None:
         """Write a new file."""
         with self._changed:
             durable = bytes(data) if sync else b""
             self._add(path, _Node(bytes(data), durable, self._now()))
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to the end of a file."""
+        with self._changed:
+            node = self._file(path)
+            node.data += bytes(data)
+            node.modified = self._now()
+
+    def sync(self, path: str) -> None:
+        """Force the bytes of a file to the medium."""
+        with self._changed:
+            node = self._file(path)
+            node.durable = node.data
 
     def rename(self, source: str, target: str) -> None:
         """Give a file or a directory another name."""

@@ -158,20 +158,36 @@ class Tree:
         one is in place and may not survive a power loss.  C{kind} names the failpoints.
         """
         self.at(f"{kind}.begin")
-        temporary = self.path("tmp", f"w-{self.instance}-{self.next_number()}.tmp")
+        temporary = self.temporary()
         try:
-            self._place(temporary, data, sync.file)
+            self.begin(temporary, data, sync.file)
             self.at(f"{kind}.written")
             self._rename(temporary, target)
         except BaseException:
-            self._discard(temporary)
+            self.discard(temporary)
             raise
+        self._in_place(kind, target, sync)
+
+    def move_in(self, kind: str, temporary: str, target: str, sync: Sync) -> None:
+        """Put a temporary file that L{begin} made at C{target}, as L{write} does with bytes."""
+        if sync.file:
+            self.files.sync(temporary)
+        self.at(f"{kind}.written")
+        self._rename(temporary, target)
+        self._in_place(kind, target, sync)
+
+    def _in_place(self, kind: str, target: str, sync: Sync) -> None:
         self.at(f"{kind}.renamed")
         if sync.directory:
             self.files.sync_directory(os.path.dirname(target))
         self.at(f"{kind}.synced")
 
-    def _place(self, temporary: str, data: bytes, sync: bool) -> None:
+    def temporary(self) -> str:
+        """Return the path of a temporary file that nobody else will use."""
+        return self.path("tmp", f"w-{self.instance}-{self.next_number()}.tmp")
+
+    def begin(self, temporary: str, data: bytes, sync: bool) -> None:
+        """Create a temporary file; one that is left behind is swept away some day."""
         try:
             self.files.create(temporary, data, sync)
         except FileNotFoundError:
@@ -186,7 +202,8 @@ class Tree:
             self.make_directory(os.path.dirname(target))
             self.files.rename(temporary, target)
 
-    def _discard(self, temporary: str) -> None:
+    def discard(self, temporary: str) -> None:
+        """Remove a temporary file, if that can be done."""
         with contextlib.suppress(OSError):
             self.files.unlink(temporary)
 

@@ -52,7 +52,7 @@ def perform(store: Store, clock: StandingClock, tell: Tell) -> None:
     store.leases.acquire("dagadvance/d/r", "a", 10.0)
     clock.advance(10_000)
     store.blobs.put(b"orphan")
-    store.tree.files.touch(store.blobs._path(_digest(store, b"orphan")), 1.0)
+    store.tree.files.touch(store.blobs.path(_digest(store, b"orphan")), 1.0)
     keep = {"artifacts/": frozenset("s"), "logs/": frozenset[str]()}
     sweep(store, keep, clock.wall - 1000)
     tell("swept", 0)

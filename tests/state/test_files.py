@@ -33,11 +33,27 @@ class FilesContract:
             self.assertEqual(self.files.status(path).size, len(data))
             self.assertRaises(FileExistsError, self.files.create, path, b"", False)
 
+    def test_pieces(self: Any) -> None:
+        """A file grows at its end, and is read in parts, up to its end and no further."""
+        path = f"{self.base}/f"
+        self.files.create(path, b"abc", sync=False)
+        self.files.append(path, b"")
+        self.files.append(path, b"x" * 3_000_000)
+        self.files.sync(path)
+        self.assertEqual(self.files.status(path).size, 3_000_003)
+        self.assertEqual(self.files.read_part(path, 1, 4), b"bcxx")
+        self.assertEqual(self.files.read_part(path, 0, 2_500_000), b"abc" + b"x" * 2_499_997)
+        self.assertEqual(self.files.read_part(path, 3_000_001, 10), b"xx")
+        self.assertEqual(self.files.read_part(path, 3_000_003, 10), b"")
+
     def test_missing(self: Any) -> None:
         """What is not there is FileNotFoundError, whatever is asked."""
         gone = f"{self.base}/gone"
         for call in (
             lambda: self.files.read(gone),
+            lambda: self.files.read_part(gone, 0, 1),
+            lambda: self.files.append(gone, b""),
+            lambda: self.files.sync(gone),
             lambda: self.files.names(gone),
             lambda: self.files.directories(gone),
             lambda: self.files.status(gone),

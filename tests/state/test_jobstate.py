@@ -131,12 +131,13 @@ class CursorTests(SynchronousTestCase):
         return moved.value, moved.advanced
 
     def test_first_value(self) -> None:
-        """Anything may be the first value, null too."""
+        """Anything may be the first value, null too, and whatever comes then is above null."""
         store = memory_store()
         self.assertIs(jobstate.cursor_get(store, "s", "c"), None)
         self.assertEqual(self.advance(store, None), (None, True))
         self.assertEqual(self.advance(store, None), (None, False))
-        self.assertRaises(jobstate.Incomparable, self.advance, store, 1)
+        self.assertEqual(self.advance(store, 1), (1, True))
+        self.assertRaises(jobstate.Incomparable, self.advance, store, None)
 
     def test_kinds(self) -> None:
         """Numbers compare with numbers, texts with texts, and truth values with nothing."""
@@ -183,6 +184,16 @@ class ArtifactTests(SynchronousTestCase):
         call = lambda: jobstate.artifact_put(store, "s", "n", b"abc", 2)  # noqa: E731
         self.assertRaises(jobstate.TooLarge, call)
         self.assertEqual(store.tree.files.names("/state/default/blobs"), [])
+
+    def test_in_pieces(self) -> None:
+        """A payload that came in pieces is recorded as one that came at once."""
+        store = memory_store()
+        incoming = store.blobs.incoming()
+        incoming.add(b"pay")
+        incoming.add(b"load")
+        artifact = jobstate.artifact_put_incoming(store, "s", "a", incoming)
+        self.assertEqual(jobstate.artifact_find(store, "s", "a"), artifact)
+        self.assertEqual(store.blobs.get(artifact.sha256), b"payload")
 
     def test_swept_in_between(self) -> None:
         """A payload that a sweep took before its record was written is put again."""
