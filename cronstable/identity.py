@@ -18,6 +18,11 @@ class Identity:
     instance: str
     """A random token of this process, 32 hex digits."""
 
+    @property
+    def holder(self) -> str:
+        """How this process signs what it holds in a store: its host and a token of its own."""
+        return f"{self.host}#{self.instance[:12]}"
+
 
 def this_process(pid: int, node_name: str | None = None) -> Identity:
     """Return the identity of the running process; C{node_name} defaults to the host name."""

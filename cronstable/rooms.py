@@ -102,6 +102,7 @@ class Rooms:
                 self.outputs,
                 self.executor.caps_support,
                 self.registry,
+                store=self.store,
             ),
             base,
         )

@@ -20,6 +20,7 @@ from cronstable.clock import Clock
 from cronstable.config.sections_values import StateConfig
 from cronstable.state.stats import LockCount, OpCount
 from cronstable.state.store import Store, StoreSettings, View, open_store
+from cronstable.state.streams import LEAST_RUNS
 from cronstable.state.throttle import Throttle
 from cronstable.state.workers import Workers, within
 from cronstable.state.writes import Kind, Operation, Writes
@@ -52,12 +53,21 @@ class Lane:
 class Opened:
     """One store that a configuration names, with its threads and its queue of writes."""
 
-    def __init__(self, reactor: Any, clock: Clock, config: StateConfig, make: MakeStore) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        clock: Clock,
+        config: StateConfig,
+        make: MakeStore,
+        make_workers: MakeWorkers,
+    ) -> None:
         self.config = config
         self.store = make(config, clock)
         self.view: View | None = None
-        self.bulk = Workers(reactor, clock, "store", BULK_WORKERS)
-        self.leases = Workers(reactor, clock, "lease", LEASE_WORKERS)
+        self.failed = False
+        """Whether an attempt to start the store has failed, and none has succeeded."""
+        self.bulk = make_workers(reactor, clock, "store", BULK_WORKERS)
+        self.leases = make_workers(reactor, clock, "lease", LEASE_WORKERS)
         self.throttle = Throttle(clock, config.max_ops_per_second)
         self._clock = clock
         self.writes = Writes(clock, self.run, BULK_WORKERS // 2)
@@ -80,6 +90,7 @@ class Opened:
 
 
 MakeStore = Callable[[StateConfig, Clock], Store]
+MakeWorkers = Callable[[Any, Clock, str, int], Workers]
 
 
 def store_of(config: StateConfig, clock: Clock) -> Store:
@@ -95,13 +106,21 @@ class StoreService(Service):
     C{when_up} is awaited after each successful start of a backend.
     """
 
-    def __init__(self, reactor: Any, clock: Clock, make: MakeStore = store_of) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        clock: Clock,
+        make: MakeStore = store_of,
+        make_workers: MakeWorkers = Workers,
+    ) -> None:
         self.when_up: Callable[[], Awaitable[object]] = _nothing
         self._reactor = reactor
         self._clock = clock
         self._make = make
+        self._make_workers = make_workers
         self._opened: Opened | None = None
         self._starting = False
+        self._retention_told = False
         self._dropped_before: Counter[str] = Counter()
 
     # what others ask
@@ -139,23 +158,34 @@ class StoreService(Service):
             return fail(StoreOff("no store is running"))
         return within(self._clock, bound, opened.run(question))
 
-    def write(self, key: str, kind: Kind, operation: Operation) -> Deferred[bool]:
+    def write(
+        self, key: str, kind: Kind, operation: Operation, size: int = 0
+    ) -> Deferred[bool]:
         """
         Write after everything asked for C{key} before; fire with whether it was written.
 
-        A store that is configured but not up yet takes no writes: they are counted as dropped.
+        What is asked for while the store starts for the first time waits for it.  A store that
+        could not be started takes no writes: they are counted as dropped.  C{size} is the bytes
+        that the write keeps in memory.
         """
         opened = self._opened
         if opened is None:
             return _now(False)
-        if opened.view is None:
+        if opened.failed:
             opened.writes.dropped[kind] += 1
             return _now(False)
-        return opened.writes.add(key, kind, operation)
+        return opened.writes.add(key, kind, operation, size)
 
     def withdraw(self, key: str, kind: Kind) -> bool:
         """Take back the newest write of C{kind} for C{key} that has not been started."""
         return self._opened is not None and self._opened.writes.withdraw(key, kind)
+
+    def when_written(self, key: str, bound: float) -> Deferred[None]:
+        """Fire when all writes asked for C{key} so far are done; fail after C{bound} seconds."""
+        opened = self._opened
+        if opened is None:
+            return _now(None)
+        return within(self._clock, bound, opened.writes.when_written(key))
 
     def lease(self, operation: Callable[[Store], T]) -> Deferred[T]:
         """Run a lease operation on workers of its own, never limited in rate."""
@@ -212,7 +242,9 @@ class StoreService(Service):
         if opened is not None:
             await self.close()
         if config is not None:
-            self._opened = Opened(self._reactor, self._clock, config, self._make)
+            self._opened = Opened(
+                self._reactor, self._clock, config, self._make, self._make_workers
+            )
             await self.try_to_start()
 
     async def try_to_start(self) -> None:
@@ -223,18 +255,38 @@ class StoreService(Service):
         self._starting = True
         try:
             started = opened.bulk.run(opened.store.start)
-            opened.view = await within(self._clock, READ_BOUND, started)
+            view = await within(self._clock, READ_BOUND, started)
         except Exception as error:
             log.error("state: failed to start: %s", error)
+            opened.failed = True
+            opened.writes.fail_held("the store could not be started")
             return
         finally:
             self._starting = False
+        if self._opened is not opened:
+            return
+        opened.view, opened.failed = view, False
+        self._say_retention(opened.config)
+        opened.writes.open()
         await self.when_up()
+
+    def _say_retention(self, config: StateConfig) -> None:
+        if 0 < config.max_runs_per_job < LEAST_RUNS and not self._retention_told:
+            self._retention_told = True
+            log.warning(
+                "state: maxRunsPerJob is %d; %d rows of each job are kept instead, so that two"
+                " that were written out of order do not cost the newer one",
+                config.max_runs_per_job,
+                LEAST_RUNS,
+            )
 
     async def flush(self, bound: float = FLUSH_BOUND) -> None:
         """Write what is pending, for C{bound} seconds at most."""
         opened = self._opened
         if opened is None or not opened.writes.pending:
+            return
+        if opened.view is None:
+            opened.writes.fail_held("the store was not started in time")
             return
         log.info("Flushing %d pending state write(s)", opened.writes.pending)
         try:

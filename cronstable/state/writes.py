@@ -43,6 +43,9 @@ SHED_FIRST: tuple[Kind, ...] = (
 )
 
 MOST_PENDING = 8192
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of output that may wait to be archived; a store that hangs must not fill the memory."""
+
 REPEAT_AFTER = 60.0
 """Seconds in which a kind of failure is logged once."""
 
@@ -53,18 +56,24 @@ Run = Callable[[Operation], "Deferred[Any]"]
 class Write:
     """One write that waits or is under way; fires its Deferred with whether it was written."""
 
-    __slots__ = ("about", "done", "kind", "operation", "started")
+    __slots__ = ("about", "done", "kind", "operation", "size", "started", "withdrawn")
 
-    def __init__(self, kind: Kind, about: str, operation: Operation) -> None:
+    def __init__(self, kind: Kind, about: str, operation: Operation, size: int) -> None:
         self.kind = kind
         self.about = about
-        self.operation = operation
+        self.operation: Operation | None = operation
+        self.size = size
         self.started = False
+        self.withdrawn = False
         self.done: Deferred[bool] = Deferred()
 
 
 class Writes:
-    """The queue of pending writes of one store."""
+    """
+    The queue of pending writes of one store.
+
+    It begins held: nothing is written before L{open}.
+    """
 
     def __init__(self, clock: Clock, run: Run, abreast: int, most: int = MOST_PENDING) -> None:
         self.dropped: Counter[str] = Counter()
@@ -73,23 +82,46 @@ class Writes:
         self._run = run
         self._abreast = abreast
         self._most = most
+        self._held = True
+        self._pumping = False
         self._under_way = 0
+        self._bytes = 0
         self._chains: dict[str, deque[Write]] = {}
         self._ready: deque[str] = deque()
+        self._waiting: dict[Kind, dict[Write, None]] = {kind: {} for kind in SHED_FIRST}
         self._empty: list[Deferred[None]] = []
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
-    def add(self, key: str, kind: Kind, operation: Operation) -> Deferred[bool]:
-        """Write once everything asked for C{key} before is written; fire with whether it was."""
-        write = Write(kind, key, operation)
+    def open(self) -> None:
+        """Begin to write, first what has been asked for so far."""
+        self._held = False
+        self._pump()
+
+    def fail_held(self, why: object) -> None:
+        """Drop what waits to be written, and count it: the store did not come up."""
+        for kind in SHED_FIRST:
+            for write in tuple(self._waiting[kind]):
+                self._drop(write, kind, why)
+
+    def add(self, key: str, kind: Kind, operation: Operation, size: int = 0) -> Deferred[bool]:
+        """
+        Write once everything asked for C{key} before is written; fire with whether it was.
+
+        C{size} is what the write keeps in memory beside its record, in bytes.
+        """
+        write = Write(kind, key, operation, size)
         chain = self._chains.get(key)
         if chain is None:
             chain = self._chains[key] = deque()
             self._ready.append(key)
         chain.append(write)
+        self._waiting[kind][write] = None
         self.pending += 1
+        self._bytes += size
         if self.pending > self._most:
             self._shed()
+        if size and self._bytes > MOST_BYTES:
+            self._shed_large()
         self._pump()
         return write.done
 
@@ -100,10 +132,9 @@ class Writes:
         Used for pairs that cancel each other out: what was never written need not be undone.
         """
         for write in reversed(self._chains.get(key, ())):
-            if write.kind == kind:
+            if write.kind == kind and not write.withdrawn:
                 if write.started:
                     return False
-                self._chains[key].remove(write)
                 self._leave(write, True)
                 return True
         return False
@@ -118,18 +149,31 @@ class Writes:
         return waiter
 
     def _pump(self) -> None:
-        while self._ready and self._under_way < self._abreast:
-            key = self._ready.popleft()
-            chain = self._chains[key]
-            if not chain:
-                del self._chains[key]
-                continue
-            write = chain[0]
-            write.started = True
-            self._under_way += 1
-            self._run(write.operation).addCallbacks(
-                self._written, self._failed, callbackArgs=(key, write), errbackArgs=(key, write)
-            )
+        if self._held or self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self._ready and self._under_way < self._abreast:
+                self._begin(self._ready.popleft())
+        finally:
+            self._pumping = False
+
+    def _begin(self, key: str) -> None:
+        chain = self._chains[key]
+        while chain and chain[0].withdrawn:
+            chain.popleft()
+        if not chain:
+            del self._chains[key]
+            return
+        write = chain[0]
+        operation = write.operation
+        assert operation is not None
+        write.started = True
+        del self._waiting[write.kind][write]
+        self._under_way += 1
+        self._run(operation).addCallbacks(
+            self._written, self._failed, callbackArgs=(key, write), errbackArgs=(key, write)
+        )
 
     def _written(self, _: object, key: str, write: Write) -> None:
         self._over(key, write, True)
@@ -151,7 +195,12 @@ class Writes:
         self._pump()
 
     def _leave(self, write: Write, written: bool) -> None:
+        """Forget a write; one that still stands in its chain is passed over when its turn comes."""
+        self._waiting[write.kind].pop(write, None)
+        write.withdrawn = True
+        write.operation = None
         self.pending -= 1
+        self._bytes -= write.size
         write.done.callback(written)
         if not self.pending:
             told, self._empty = self._empty, []
@@ -160,14 +209,21 @@ class Writes:
 
     def _shed(self) -> None:
         for kind in SHED_FIRST:
-            for chain in self._chains.values():
-                for write in chain:
-                    if write.kind == kind and not write.started:
-                        chain.remove(write)
-                        self.dropped["overflow"] += 1
-                        self._say(write, "too many writes are pending")
-                        self._leave(write, False)
-                        return
+            for write in self._waiting[kind]:
+                self._drop(write, "overflow", "too many writes are pending")
+                return
+
+    def _shed_large(self) -> None:
+        for kind in SHED_FIRST:
+            for write in [each for each in self._waiting[kind] if each.size]:
+                self._drop(write, kind, "too much output waits to be archived")
+                if self._bytes <= MOST_BYTES:
+                    return
+
+    def _drop(self, write: Write, count_as: str, why: object) -> None:
+        self.dropped[count_as] += 1
+        self._say(write, why)
+        self._leave(write, False)
 
     def _say(self, write: Write, why: object) -> None:
         key = (write.kind, str(why))

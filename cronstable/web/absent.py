@@ -15,9 +15,7 @@ from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import get, post
 
 NO_RUNS = "workflow run history requires a configured `state:` store"
-NO_STORE = "state store is not configured"
 NO_PUSH = "push notifications are not configured on this server (missing `push:` section)"
-NAMESPACES = ("kv/", "cursor/", "idem/")
 
 RUN = "/dags/<segment:name>/runs/<segment:run_key>"
 TASK = f"{RUN}/tasks/<segment:task>"
@@ -37,9 +35,6 @@ def register(app: Klein, context: Context) -> None:
     post(app, f"{TASK}/decision", no_decision)
     get(app, "/pools", no_pools)
     post(app, "/pools/<segment:name>/queue/<segment:key>/cancel", no_pool_entry)
-    get(app, "/state", no_state)
-    get(app, "/state/documents", no_documents)
-    get(app, "/state/records", no_records)
     get(app, "/push/devices", no_push)
     post(app, "/push/devices", no_push)
     post(app, "/push/devices/<segment:device>/test", no_push)
@@ -100,28 +95,6 @@ def no_pools(request: ApiRequest) -> bytes:
 def no_pool_entry(request: ApiRequest, name: str, key: str) -> bytes:
     """Answer that nothing waits in such a pool."""
     raise Refused(409, "queue entry not found")
-
-
-def no_state(request: ApiRequest) -> bytes:
-    """Answer that nothing is kept over a restart."""
-    return answer_json(request, {"enabled": False})
-
-
-def no_documents(request: ApiRequest) -> bytes:
-    """Answer that there is no store, or that the namespace is none."""
-    if not (request.query("ns") or "").startswith(NAMESPACES):
-        raise Refused(400, "ns must be a kv/, cursor/ or idem/ namespace")
-    raise not_found(NO_STORE)
-
-
-def no_records(request: ApiRequest) -> bytes:
-    """Answer that there is no store, or that the stream cannot be read."""
-    stream = request.query("stream") or ""
-    if not stream:
-        raise Refused(400, "stream is required")
-    if stream.startswith("logs/"):
-        raise Refused(403, "archived output is not served here")
-    raise not_found(NO_STORE)
 
 
 def no_push(request: ApiRequest, device: str = "") -> bytes:

@@ -19,6 +19,8 @@ from cronstable.runs.output import Outputs
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaWatch
+from cronstable.state.looks import Looks
+from cronstable.state.service import StoreService
 from cronstable.web.refusal import not_found
 
 if TYPE_CHECKING:
@@ -46,7 +48,18 @@ class House:
     registry: Registry
     shutdown: Callable[[], object] = lambda: None
     """Begins a graceful stop."""
+    store: StoreService = attrs.field()
+    looks: Looks = attrs.field(init=False)
+    """What asks the store on behalf of those who look at it."""
     config: Config = attrs.field(factory=Config)
+
+    @store.default
+    def _no_store(self) -> StoreService:
+        return StoreService(self.reactor, self.clock)
+
+    @looks.default
+    def _looks(self) -> Looks:
+        return Looks(self.reactor, self.clock, self.store)
 
     def job(self, name: str) -> JobConfig:
         """Return a configured job; L{Refused} with 404 when there is none."""

@@ -27,6 +27,8 @@ MODULES = (
     "jobs",
     "actions",
     "slots",
+    "trends",
+    "state",
     "live",
     "node",
     "metrics",

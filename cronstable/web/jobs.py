@@ -1,5 +1,5 @@
 """
-Routes of jobs that only read: the list, one job, its runs, activity, trends, resources.
+Routes of jobs that only read: the list, one job, its runs, activity, resources.
 
 docs/http-api.md, "Jobs" and "Runs", specifies the answers.
 """
@@ -33,15 +33,6 @@ from cronstable.web.routing import get
 from cronstable.web.sending import send
 from cronstable.web.slices import sliced
 
-WINDOWS: tuple[tuple[str, float | None], ...] = (
-    ("1h", 3600.0),
-    ("24h", 86400.0),
-    ("7d", 7 * 86400.0),
-    ("30d", 30 * 86400.0),
-    ("all", None),
-)
-"""The windows of trends, and how many seconds each goes back."""
-
 RESOURCE_RUNS = 20
 
 
@@ -52,7 +43,6 @@ def register(app: Klein, context: Context) -> None:
     get(app, "/activity", routes.activity)
     get(app, "/jobs/<segment:name>", routes.one)
     get(app, "/jobs/<segment:name>/runs", routes.runs)
-    get(app, "/jobs/<segment:name>/trends", routes.trends)
     get(app, "/jobs/<segment:name>/resources", routes.resources)
 
 
@@ -129,23 +119,6 @@ class JobRoutes:
         request.setHeader("ETag", tag)
         return written
 
-    def trends(self, request: ApiRequest, name: str) -> bytes:
-        """Answer with statistics of the kept runs over several windows."""
-        self._house.job(name)
-        now = self._house.clock.now()
-        records = self._house.runs.history.runs(name)
-        return answer_json(
-            request,
-            {
-                "name": name,
-                "source": "memory",
-                "generated_at": views.iso(now),
-                "windows": {
-                    window: views.stats(_since(records, now, span)) for window, span in WINDOWS
-                },
-            },
-        )
-
     def resources(self, request: ApiRequest, name: str) -> bytes:
         """Answer with what live and finished runs of a job used."""
         job = self._house.job(name)
@@ -187,7 +160,3 @@ def _activity(records: Sequence[RunRecord]) -> list[views.Json]:
         }
         for each in records
     ]
-
-
-def _since(records: Sequence[RunRecord], now: float, span: float | None) -> list[RunRecord]:
-    return [each for each in records if span is None or each.finished_at > now - span]

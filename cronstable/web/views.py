@@ -21,6 +21,7 @@ from cronstable.runs.retry import PendingRetry
 from cronstable.runs.run import Run
 from cronstable.runs.sla import Breach
 from cronstable.runs.slotbook import SlotEntry, SlotTicket
+from cronstable.runs.trends import Ran
 from cronstable.schedule import Schedule, lint
 
 Json = dict[str, Any]
@@ -134,7 +135,7 @@ def caps_support(support: CapsSupport) -> Json:
     }
 
 
-def stats(records: Sequence[RunRecord]) -> Json:
+def stats(records: Sequence[Ran]) -> Json:
     """Return the statistics of some runs; the C{last_} ones are of the newest finish."""
     count = dict.fromkeys(("success", "failure", "cancelled", "unknown"), 0)
     for record in records:
