@@ -139,6 +139,25 @@ class Writes:
                 return True
         return False
 
+    def when_written(self, key: str) -> Deferred[None]:
+        """Fire when all that was asked for C{key} so far is written, or given up."""
+        chain = tuple(self._chains.get(key, ()))
+        waiter: Deferred[None] = Deferred()
+        left = len(chain)
+
+        def one_less(written: bool) -> bool:
+            nonlocal left
+            left -= 1
+            if not left:
+                waiter.callback(None)
+            return written
+
+        if not chain:
+            waiter.callback(None)
+        for write in chain:
+            write.done.addCallback(one_less)
+        return waiter
+
     def when_empty(self) -> Deferred[None]:
         """Fire when nothing is pending."""
         waiter: Deferred[None] = Deferred()
