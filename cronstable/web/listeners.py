@@ -10,7 +10,6 @@ import errno
 import logging
 import os
 import socket
-import stat
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,10 +26,9 @@ log = logging.getLogger("cronstable")
 class Bound:
     """One entry of C{web.listen} that is served, by one port or more."""
 
-    def __init__(self, where: Listener, ports: list[Any], inode: tuple[int, int] | None) -> None:
+    def __init__(self, where: Listener, ports: list[Any]) -> None:
         self.where = where
         self._ports = ports
-        self._inode = inode
 
     @property
     def number(self) -> int | None:
@@ -39,8 +37,6 @@ class Bound:
 
     def unbind(self) -> Deferred[Any]:
         """Stop to accept connections; fires when the port is free again."""
-        if self._inode is not None:
-            _unlink(self.where.path, self._inode)
         return DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
 
 
@@ -124,11 +120,9 @@ class Listeners:
         log.info("web: started listening on %s", shown(url, where, bound))
 
     def _unix(self, where: Listener, site: ApiSite, mode: str | None) -> Bound:
-        made = sockets.listen_unix(where.path)
-        found = os.lstat(where.path)
+        port = sockets.listen_unix(self._reactor, where.path, site)
         _set_mode(where.path, mode)
-        ports = self._adopt([made], site)
-        return Bound(where, ports, (found.st_dev, found.st_ino))
+        return Bound(where, [port])
 
     async def _tcp(self, where: Listener, factory: Any) -> Bound:
         port = where.port or 0
@@ -148,7 +142,7 @@ class Listeners:
             for each in made:
                 each.close()
             raise trouble
-        return Bound(where, self._adopt(made, factory), None)
+        return Bound(where, self._adopt(made, factory))
 
     def _adopt(self, made: list[socket.socket], factory: Any) -> list[Any]:
         ports = []
@@ -190,11 +184,3 @@ def _set_mode(path: str, mode: str | None) -> None:
         log.warning("web: socketMode %r is not an octal number; %s keeps its mode", mode, path)
     except (OSError, OverflowError) as error:
         log.warning("web: could not change the mode of %s: %s", path, error)
-
-
-def _unlink(path: str, inode: tuple[int, int]) -> None:
-    """Remove our unix socket, but not one that somebody else has put in its place."""
-    with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        if stat.S_ISSOCK(found.st_mode) and (found.st_dev, found.st_ino) == inode:
-            os.unlink(path)

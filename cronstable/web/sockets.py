@@ -11,6 +11,7 @@ import os
 import socket
 import stat
 import sys
+from typing import Any
 
 BACKLOG = 512
 
@@ -53,27 +54,51 @@ def listen_tcp(family: int, address: tuple[object, ...]) -> socket.socket:
     return made
 
 
-def listen_unix(path: str) -> socket.socket:
+def listen_unix(reactor: Any, path: str, factory: Any) -> Any:
     """
-    Return a socket that listens on C{path}; raises OSError.
+    Return a port that serves C{factory} on the unix socket C{path}; raises OSError.
 
-    A socket that nobody listens on any more is replaced, anything else in its place is not.
+    A socket that nobody listens on any more is replaced, anything else in its place is not.  Its
+    permissions are those that the umask leaves.
     """
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    from twisted.internet import tcp, unix
+    from twisted.internet.error import CannotListenError
+
+    class Port(unix.Port):  # type: ignore[misc, unused-ignore]
+        """A port that takes away its own socket at the end, and nobody else's."""
+
+        inode: tuple[int, int] | None = None
+
+        def connectionLost(self, reason: Any) -> None:  # noqa: N802 - the name is Twisted's
+            """Remove the socket unless something else has taken its place."""
+            with contextlib.suppress(OSError):
+                if self.inode == _inode(path):
+                    os.unlink(path)
+            tcp.Port.connectionLost(self, reason)
+
+    if abandoned(path):
+        os.unlink(path)
+    mode = 0o777 & ~umask()
+    port = Port(os.fsencode(path), factory, BACKLOG, mode=mode, reactor=reactor)
     try:
-        try:
-            made.bind(path)
-        except OSError:
-            if not abandoned(path):
-                raise
-            os.unlink(path)
-            made.bind(path)
-        made.listen(BACKLOG)
-        made.setblocking(False)
-    except BaseException:
-        made.close()
-        raise
-    return made
+        port.startListening()
+    except CannotListenError as error:
+        raise error.socketError from None
+    port.inode = _inode(path)
+    return port
+
+
+def umask() -> int:
+    """Return the permissions that new files of this process do not get."""
+    # It can only be read by setting it; other threads may meet the strict one for a moment.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _inode(path: str) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
 
 
 def abandoned(path: str) -> bool:
