@@ -2,8 +2,8 @@
 Starting one process, without a reactor: session, signals, descriptors, directory, identity.
 
 It is started by vfork, whose cost depends neither on the size of the daemon nor on its open
-descriptors: subprocess does so as long as no identity is to be changed, and posix_spawn would
-leave two of the C library's own signals ignored.  docs/executors.md says what a process finds
+descriptors: that is so as long as no identity is to be changed.  posix_spawn would leave two of
+the C library's own signals ignored.  docs/executors.md says what a process finds
 when it starts.
 """
 
@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 
 from cronstable import platform
+from cronstable.executors import forkexec
 from cronstable.executors.become import Become, still_the_prefix
 from cronstable.executors.interfaces import DropTo, LaunchSpec
 from cronstable.executors.program import (
@@ -81,6 +82,7 @@ class Spawner:
     become: Become = attrs.field(factory=Become)
     use_pidfd: bool = attrs.field(factory=platform.pidfd_available)
     _null: int | None = None
+    _encoded: tuple[Mapping[str, str], list[bytes]] | None = None
 
     def spawn(self, spec: LaunchSpec) -> Spawned:
         """
@@ -158,6 +160,19 @@ class Spawner:
         theirs: Mapping[str, int],
         identity: dict[str, Any],
     ) -> int:
+        if not identity:
+            pid = forkexec.start(
+                argv,
+                program,
+                self._block(spec.env),
+                cwd=spec.cwd,
+                umask=forkexec.INHERIT if spec.umask is None else spec.umask,
+                stdin=forkexec.INHERIT if self._null is None else self._null,
+                stdout=theirs.get("stdout", forkexec.INHERIT),
+                stderr=theirs.get("stderr", forkexec.INHERIT),
+            )
+            if pid is not None:
+                return pid
         # The signals that Python ignores are restored here, all others by prepare_to_spawn.
         process = subprocess.Popen(
             argv,
@@ -175,6 +190,13 @@ class Spawner:
         # It is waited for by its pid; this keeps the module from doing so as well.
         process.returncode = 0
         return process.pid
+
+    def _block(self, env: Mapping[str, str]) -> list[bytes]:
+        """Return C{env} for the system; the last one is kept, as most jobs share the daemon's."""
+        known = self._encoded
+        if known is None or known[0] is not env:
+            known = self._encoded = env, forkexec.block(platform.encode_env(env))
+        return known[1]
 
     def _identity(self, drop: DropTo) -> dict[str, Any]:
         reason = self.become.refusal(drop)

@@ -20,13 +20,15 @@ def argv(command: str | tuple[str, ...], shell: str) -> tuple[str, ...]:
     return (shell if shell.strip() else DEFAULT_SHELL, "-c", command)
 
 
-def environment(job: JobConfig, base: Mapping[str, str]) -> dict[str, str]:
+def environment(job: JobConfig, base: Mapping[str, str]) -> Mapping[str, str]:
     """
     Return the whole environment of the job's process.
 
     The daemon's own comes first; a job that runs as another user gets that user's HOME, USER,
-    LOGNAME and SHELL; what the configuration says wins.
+    LOGNAME and SHELL; what the configuration says wins.  Jobs that add nothing share C{base}.
     """
+    if job.uid is None and not job.environment:
+        return base
     made = dict(base)
     if job.uid is not None:
         made.update(_of_user(job.uid))
