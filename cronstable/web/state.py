@@ -18,7 +18,7 @@ from cronstable.state.inventory import Inventory
 from cronstable.state.store import Store
 from cronstable.state.workers import StoreSlow
 from cronstable.web import storeviews
-from cronstable.web.answers import answer_compressed, answer_json, encode
+from cronstable.web.answers import JSON, answer, answer_json, encode
 from cronstable.web.context import Context
 from cronstable.web.keeping import Kept
 from cronstable.web.refusal import Refused, not_found
@@ -84,7 +84,7 @@ class StateRoutes:
                 "slots": self._slots(found),
             },
         }
-        return await answer_compressed(request, encode(shown).encode("ascii"))
+        return answer_json(request, shown)
 
     async def documents(self, request: ApiRequest) -> bytes:
         """Answer with the keys, cursors or claims of one scope."""
@@ -127,7 +127,7 @@ class StateRoutes:
             raise Refused(504, SLOW) from None
         except TROUBLE:
             raise Refused(503, TROUBLED) from None
-        return await answer_compressed(request, b"".join(pieces))
+        return answer(request, b"".join(pieces), JSON)
 
     async def _take(self) -> Inventory | None:
         try:

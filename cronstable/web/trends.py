@@ -46,7 +46,7 @@ class TrendRoutes:
         """Answer from the ledger; from memory without a store, or while it cannot answer."""
         house = self._house
         house.job(name)
-        if not house.store.configured:
+        if not house.store.on:
             return answer_json(request, remembered(house, name))
         return answer_json(request, await self._of(name))
 

@@ -343,7 +343,7 @@ class CoverageTests(SynchronousTestCase):
     def test_every_recording_is_replayed(self) -> None:
         """Each recording in the directory is named here, or is of a route with its own tests."""
         text = Path(__file__).read_text(encoding="utf-8")
-        others = ("badge", "calendar", "schedule", "anon-badge", "metrics", "anon-metrics")
+        others = ("badge", "calendar", "schedule", "anon-badge", "metrics", "anon-metrics", "state")
         unused = [
             path.stem
             for path in VECTORS.glob("*.json")
