@@ -7,6 +7,39 @@ from collections.abc import Callable
 from typing import Any
 
 
+class EarlySignals:
+    """
+    Answers signals that come while the configuration is still being read.
+
+    A stop ends the process with status 0, since nothing was started; a reload is remembered for
+    the L{Signals} that are installed later.
+    """
+
+    def __init__(self) -> None:
+        self.reload_asked = False
+
+    def install(self) -> None:
+        """Take the signals over; called on the main thread, as early as can be."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        if hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, self._reload)
+
+    @classmethod
+    def asked_by(cls, handler: Any) -> bool:
+        """Return whether C{handler} is the one for reloads, and was called."""
+        if getattr(handler, "__func__", None) is not cls._reload:
+            return False
+        asked: bool = handler.__self__.reload_asked
+        return asked
+
+    def _stop(self, number: int, frame: Any) -> None:
+        raise SystemExit(0)
+
+    def _reload(self, number: int, frame: Any) -> None:
+        self.reload_asked = True
+
+
 class Signals:
     """Takes over SIGTERM, SIGINT and SIGHUP while the daemon runs."""
 
@@ -25,7 +58,9 @@ class Signals:
     def install(self) -> None:
         """Take the signals over; called on the main thread once the reactor runs."""
         for number in self._calls:
-            self._before[number] = signal.signal(number, self._caught)
+            before = self._before[number] = signal.signal(number, self._caught)
+            if EarlySignals.asked_by(before):
+                self._caught(number, None)
 
     def remove(self) -> None:
         """Give the signals back to whoever had them."""

@@ -39,6 +39,9 @@ def makeService(options: Options) -> Service:  # noqa: N802 - the name is Twiste
     """
     Return the daemon as a service; a bad configuration ends the process with exit status 1.
     """
+    from cronstable.signals import EarlySignals
+
+    EarlySignals().install()
     from twisted.internet import reactor
 
     from cronstable import daemon

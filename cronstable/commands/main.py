@@ -100,6 +100,9 @@ def _use_config(parser: ArgumentParser, options: Namespace, level: int, *, bare:
 
         return validate(options.config)
     options.log_level = level
+    from cronstable.signals import EarlySignals
+
+    EarlySignals().install()
     from cronstable import daemon
 
     status: int = daemon.run(options)

@@ -7,7 +7,9 @@ import re
 import signal
 import socket
 from pathlib import Path
+from typing import BinaryIO
 
+from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SkipTest, TestCase
 
 from cronstable.daemon import SERVED
@@ -207,6 +209,53 @@ class LevelTests(StartTestCase):
             await daemon.stop()
             self.assertIn("DEBUG:", daemon.log)
             self.assert_clean(daemon)
+
+
+class EarlySignalTests(StartTestCase):
+    """Signals that come while the configuration is being read; a FIFO makes that last."""
+
+    async def started(self, kind: Kind) -> tuple[Daemon, BinaryIO]:
+        """Return a daemon that reads its configuration, and the other end of that."""
+        work = Path(self.mktemp())
+        work.mkdir()
+        os.mkfifo(work / "fifo.yaml")
+        daemon = Daemon(self, args=["-c", "fifo.yaml"], directory=work, kind=kind)
+        writer = await deferToThread(open, work / "fifo.yaml", "wb")
+        self.addCleanup(writer.close)
+        return daemon, writer
+
+    async def test_stop(self) -> None:
+        """A stop ends the process with status 0: nothing was started."""
+        for kind in KINDS:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                daemon, writer = await self.started(kind)
+                self.assertEqual(await daemon.stop(number=number), 0, daemon.log)
+                self.assertEqual(daemon.stderr, [])
+                writer.close()
+
+    async def test_stop_as_pid1(self) -> None:
+        """Process 1, which the system protects from signals it has no handler for, stops too."""
+        work = Path(self.mktemp())
+        work.mkdir()
+        os.mkfifo(work / "fifo.yaml")
+        daemon = Daemon(self, args=["-c", "fifo.yaml"], directory=work, as_pid1=True)
+        writer = await deferToThread(open, work / "fifo.yaml", "wb")
+        self.assertEqual(await daemon.stop(), 0)
+        writer.close()
+
+    async def test_reload(self) -> None:
+        """A request to reload does not end the process, and is answered once it can be."""
+        for kind in KINDS:
+            daemon, writer = await self.started(kind)
+            daemon.signal(signal.SIGHUP)
+            writer.write(IDLE.encode())
+            writer.close()
+            await daemon.wait_for_log("INFO:cronstable:Reload requested")
+            again = await deferToThread(open, daemon.directory / "fifo.yaml", "wb")
+            again.write(IDLE.encode().replace(b"idle", b"busy"))
+            again.close()
+            await daemon.wait_for_log("INFO:cronstable:Jobs added: busy")
+            self.assertEqual(await daemon.stop(), 0)
 
 
 class TroubleTests(StartTestCase):
