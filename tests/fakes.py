@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -104,11 +104,15 @@ class FakeCapture:
     """Keeps all output as text."""
 
     def __init__(self, job: JobConfig) -> None:
+        self.hidden: tuple[str, ...] = ()
         self._kept = {
             name: b""
             for name, captured in (("stdout", job.capture_stdout), ("stderr", job.capture_stderr))
             if captured
         }
+
+    def hide(self, values: Sequence[str]) -> None:
+        self.hidden = tuple(values)
 
     def feed(self, stream: str, data: bytes) -> None:
         if stream in self._kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from cronstable.config.values import JobConfig
@@ -10,6 +11,9 @@ from cronstable.runs.record import StreamText
 
 class Capture(Protocol):
     """Keeps the output of one process; a stream that is not captured reads as None."""
+
+    def hide(self, values: Sequence[str]) -> None:
+        """Let nobody who watches see C{values}; asked before the first output comes."""
 
     def feed(self, stream: str, data: bytes) -> None:
         """Take what was read from C{stream}."""

@@ -133,7 +133,8 @@ class Completion:
             start_failed=ended.cause == "not-started",
             overlong_lines=sum(each.overlong for each in (stdout, stderr) if each is not None),
         )
-        return FinishedRun(record, run.job, stdout, stderr, run.env)
+        given = run.given
+        return FinishedRun(record, run.job, stdout, stderr, run.env, given.run_id, given.secrets)
 
     def _settle_retries(self, run: Run, record: RunRecord) -> bool:
         if record.outcome == "failure" and not self.stopping:

@@ -8,29 +8,39 @@ is promised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cronstable.config.values import JobConfig
 from cronstable.runs import rows
 from cronstable.runs.history import KEPT, History
+from cronstable.runs.reading import for_each
 from cronstable.runs.record import FinishedRun, RunRecord
-from cronstable.runs.redact import Masker
+from cronstable.runs.redact import Masker, written_secrets
 from cronstable.state import folds, streams
 from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable.state")
 
-Mask = Callable[[JobConfig, str], str]
+VERDICTS = ("success", "failure")
+MOST_HELD = 100
+"""Rows of one job that may wait until it is known what the job owes."""
+
+Mask = Callable[[FinishedRun, str], str]
 
 
 class Ledger:
     """Writes finished runs and reads them back."""
 
     def __init__(self, store: StoreService, mask: Mask | None = None) -> None:
+        self.waits: Callable[[JobConfig], bool] = lambda job: False
+        """Whether rows of a job wait until L{release}."""
+        self.gave_up: Callable[[str], object] = self.release
+        """Told of a job of which too many rows wait; it releases them."""
         self._store = store
         self._mask = mask or archive_mask
+        self._held: dict[str, list[Callable[[], object]]] = {}
 
     def finished(self, run: FinishedRun) -> None:
         """Append the row of a finished run, and its output where the job archives it."""
@@ -38,19 +48,25 @@ class Ledger:
         if not store.configured:
             return
         owed = record.ended_by == "shutdown" and job.on_missed != "skip"
-        self._append(job.name, streams.runs(job.name), rows.row_of(record, owed))
+        self._in_turn(job, lambda: self._append(job.name, rows.row_of(record, owed)))
         if job.archive_output and job.save_limit > 0:
-            store.write(job.name, "run-record", self._archive(run))
+            kept = sum(len(text.text) for text in (run.stdout, run.stderr) if text is not None)
+            store.write(job.name, "run-record", self._archive(run), kept)
 
-    def skipped(self, record: RunRecord) -> None:
+    def skipped(self, record: RunRecord, job: JobConfig | None) -> None:
         """Append the row of a slot that a pause skipped."""
-        if self._store.configured:
-            self._append(record.job, streams.runs(record.job), rows.row_of(record))
+        if self._store.configured and job is not None:
+            self._in_turn(job, lambda: self._append(record.job, rows.row_of(record)))
+
+    def release(self, job: str) -> None:
+        """Write the rows of C{job} that waited."""
+        for write in self._held.pop(job, ()):
+            write()
 
     def interrupted(self, job: str, started_at: float, host: str, owed: bool) -> RunRecord | None:
         """Append the row of a run of which no completion was recorded, and return the run."""
         row = rows.interrupted(started_at, host, owed)
-        self._append(job, streams.runs(job), row)
+        self._append(job, row)
         return rows.record_of(job, row)
 
     async def rehydrate(self, names: Iterable[str], history: History) -> int:
@@ -58,12 +74,18 @@ class Ledger:
         Fill the history of these jobs from the ledger, in finish order; return of how many.
 
         Rows that this process has entered meanwhile stay the newest.  Raises OSError if the store
-        does not answer in time.
+        does not answer in time; the jobs read so far are filled then.
         """
-        found = await self._store.ask(lambda store: _read_all(store, tuple(names)))
-        for job, kept in found.items():
-            history.restore(job, kept)
-        return len(found)
+        count = 0
+
+        def found(job: str, kept: list[RunRecord]) -> None:
+            nonlocal count
+            if kept:
+                history.restore(job, kept)
+                count += 1
+
+        await for_each(self._store, names, _recent, found)
+        return count
 
     async def last_verdict(self, job: str) -> RunRecord | None:
         """
@@ -71,9 +93,24 @@ class Ledger:
         """
         return await self._store.ask(lambda store: _last_verdict(store, job))
 
-    def _append(self, job: str, stream: str, row: dict[str, Any]) -> None:
+    def _in_turn(self, job: JobConfig, write: Callable[[], object]) -> None:
+        held = self._held.get(job.name)
+        if held is None and self.waits(job):
+            held = self._held[job.name] = []
+        if held is None:
+            write()
+            return
+        held.append(write)
+        if len(held) > MOST_HELD:
+            log.warning(
+                "catch-up: what %s missed cannot be found out, its ledger is not readable", job.name
+            )
+            self.gave_up(job.name)
+
+    def _append(self, job: str, row: dict[str, Any]) -> None:
         config = self._store.config
         keep = None if config is None else streams.runs_to_keep(config.max_runs_per_job)
+        stream = streams.runs(job)
         self._store.write(
             job, "run-record", lambda store: store.records.append(stream, row, keep=keep)
         )
@@ -86,17 +123,17 @@ class Ledger:
         def write(store: Store) -> object:
             lines = rows.archive_lines(run)
             if job.redact_archived_secrets:
-                lines = _redacted(lines, lambda text: self._mask(job, text))
+                lines = _redacted(lines, lambda text: self._mask(run, text))
             row = rows.archive_of(run, lines, job.redact_archived_secrets)
             return store.records.append(streams.logs(job.name), row, keep=keep)
 
         return write
 
 
-def archive_mask(job: JobConfig, text: str) -> str:
-    """Return C{text} without what looks like a secret, and without the job's own secrets."""
-    values = [named.secret.value for named in job.secrets if named.secret.value]
-    return Masker(values, patterns=True).mask(text)
+def archive_mask(run: FinishedRun, text: str) -> str:
+    """Return C{text} without what looks like a secret, and without those that the run knew."""
+    values = {*written_secrets(run.job), *run.secrets}
+    return Masker(sorted(values), patterns=True).mask(text)
 
 
 def _redacted(lines: list[dict[str, str]], mask: Callable[[str], str]) -> list[dict[str, str]]:
@@ -111,19 +148,25 @@ def _redacted(lines: list[dict[str, str]], mask: Callable[[str], str]) -> list[d
 
 
 def _last_verdict(store: Store, job: str) -> RunRecord | None:
-    found = [rows.record_of(job, row) for row in store.records.read(streams.runs(job), KEPT)]
-    verdicts = [each for each in found if each and each.outcome in ("success", "failure")]
-    return max(verdicts, key=lambda each: each.finished_at, default=None)
+    return max(
+        (each for each in _recent(store, job) if each.outcome in VERDICTS),
+        key=lambda each: each.finished_at,
+        default=None,
+    )
 
 
-def _read_all(store: Store, names: tuple[str, ...]) -> dict[str, list[RunRecord]]:
-    found = {}
-    for job in names:
-        kept = [
-            record
-            for row in folds.in_finish_order(store.records.read(streams.runs(job), KEPT))
-            if (record := rows.record_of(job, row)) is not None
-        ]
-        if kept:
-            found[job] = kept
-    return found
+def _recent(store: Store, job: str) -> list[RunRecord]:
+    """Return what a history needs of a ledger, in finish order: its newest rows and verdicts."""
+    items = store.records.read(streams.runs(job), KEPT)
+    if len(items) == KEPT and not _tells(items):
+        items = store.records.read(streams.runs(job))
+        notable = [folds.latest(row for row in items if row.get("outcome") == o) for o in VERDICTS]
+        newest = items[-KEPT:]
+        items = [row for row in notable if row is not None and row not in newest] + newest
+    found = (rows.record_of(job, row) for row in folds.in_finish_order(items))
+    return [record for record in found if record is not None]
+
+
+def _tells(items: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether rows tell when the job last succeeded, and so how its last run went."""
+    return any(row.get("outcome") == "success" for row in items)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import Formatter
 from typing import Any
 
@@ -139,11 +139,17 @@ class RunOutput:
         self.tail = tail
         self.closed = False
         self.masker = masker
-        """May be set until the first output comes."""
         self._mirror = mirror
         self._flow = flow
         self._streams: dict[str, _Shown] = {}
         self._texts: dict[str, StreamText] = {}
+
+    def hide(self, values: Sequence[str]) -> None:
+        """Let nobody who watches see C{values} either; asked before the first output comes."""
+        if values:
+            known = () if self.masker is None else self.masker.values
+            patterns = self.masker is not None and self.masker.patterns
+            self.masker = Masker((*known, *values), patterns)
 
     def add(
         self,
@@ -262,6 +268,7 @@ class Outputs:
     def for_check(self, job: JobConfig, ref: str, run: Any) -> RunOutput:
         """Return the output of the check of a run, whose followers see it as verify.STREAM."""
         output = self._make(job, ref, run.tail)
+        output.masker = run.masker
         for name in TARGETS:
             prefix = line_prefix(job.stream_prefix, job.name, f"verify.{name}")
             output.add(name, CHECK_LINES, job.max_line_length, prefix, f"verify.{name}")

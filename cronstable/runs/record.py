@@ -101,6 +101,8 @@ class FinishedRun:
     environment: Mapping[str, str] | None = attrs.field(default=None, repr=False)
     """The whole environment of the child; None when the configuration adds nothing to it."""
     run_id: str | None = None
+    secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
+    """Values that the run was given and that nothing may show."""
 
 
 @attrs.frozen

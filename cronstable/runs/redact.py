@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
+from cronstable.config.values import JobConfig
 from cronstable.runs.secret_patterns import KEY_BEGIN, KEY_BODY, KEY_END, MASK, mask_patterns
 
 SHORTEST = 4
@@ -33,26 +34,27 @@ class Masker:
     """
 
     def __init__(self, values: Iterable[str] = (), patterns: bool = False) -> None:
-        forms = sorted({form for value in values for form in forms_of(value)})
+        self.values = tuple(values)
+        self.patterns = patterns
+        forms = sorted({form for value in self.values for form in forms_of(value)})
         forms.sort(key=len, reverse=True)
-        self._patterns = patterns
         self._forms = tuple(forms)
         self._raw = tuple(form.encode("utf-8", "surrogateescape") for form in forms)
         self._text = re.compile("|".join(map(re.escape, forms)))
         self._bytes = re.compile(b"|".join(map(re.escape, self._raw)))
 
     def __bool__(self) -> bool:
-        return self._patterns or bool(self._forms)
+        return self.patterns or bool(self._forms)
 
     def mask(self, text: str) -> str:
         """Return C{text} with every secret replaced."""
         if any(form in text for form in self._forms):
             text = self._text.sub(MASK, text)
-        return mask_patterns(text) if self._patterns else text
+        return mask_patterns(text) if self.patterns else text
 
     def stream(self) -> MaskStream:
         """Return a fresh masker of output that comes in pieces."""
-        return MaskStream(self._raw, self._bytes, self._patterns)
+        return MaskStream(self._raw, self._bytes, self.patterns)
 
 
 NOTHING = Masker()
@@ -168,6 +170,14 @@ class _Lines:
                 self._in_key = False
                 return "".join(lines[number:])
         return ""
+
+
+def written_secrets(job: JobConfig) -> tuple[str, ...]:
+    """Return the secret values that the definition of C{job} itself holds, its reporters' too."""
+    secrets = [named.secret for named in job.secrets]
+    for report in (job.on_failure, job.on_permanent_failure, job.on_success, job.on_late):
+        secrets += (report.mail.password, report.sentry.dsn, report.webhook.url)
+    return tuple(dict.fromkeys(each.value for each in secrets if each.value))
 
 
 def forms_of(value: str) -> Iterator[str]:

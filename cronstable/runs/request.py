@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import attrs
@@ -22,7 +22,8 @@ class RunRequest:
 
     C{work} is the name of a job, or a workflow task's own definition.  C{slot} is the instant
     that the run stands for, in epoch seconds; C{ticket} is given by who owns that slot.
-    C{origin} is opaque here and echoed back.
+    C{origin} is opaque here and echoed back.  C{variables} go into the environment of the process,
+    over the job's own; C{scope} is where the run keeps its state, None for the job's name.
     """
 
     work: str | JobConfig
@@ -32,6 +33,8 @@ class RunRequest:
     attempt: int = 0
     origin: Any = None
     who: str | None = None
+    variables: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    scope: str | None = None
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from zope.interface import implementer
 from cronstable.config.values import JobConfig
 from cronstable.executors.interfaces import Ended, IObserver, Leftover, Usage
 from cronstable.runs.capture import Capture
+from cronstable.runs.environment import NOTHING, Prepared
 from cronstable.runs.record import EndedBy
 from cronstable.runs.request import Ticket
 from cronstable.runs.retry import RetrySequence
@@ -47,6 +48,7 @@ class Run:
         "_keeper",
         "captured",
         "env",
+        "given",
         "held",
         "holds",
         "intent",
@@ -94,6 +96,7 @@ class Run:
         self.held: tuple[Leftover, ...] = ()
         self.usage: Usage | None = None
         self.env: Mapping[str, str] | None = None
+        self.given: Prepared = NOTHING
         self.verification_ref: str | None = None
 
     def intend(self, intent: EndedBy, whom: str | None = None) -> bool:

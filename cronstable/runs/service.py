@@ -20,6 +20,7 @@ from cronstable.runs import tables
 from cronstable.runs.admission import Admission, Admitted, Denied, undo
 from cronstable.runs.capture import Captures
 from cronstable.runs.completion import Completion, NoReporter, Reporter
+from cronstable.runs.environment import Outfit, RunEnvironment, hidden, shown, with_given
 from cronstable.runs.gates import Claim, JobGates, Judge, Leadership, Solo
 from cronstable.runs.history import History
 from cronstable.runs.jobset import JobSet
@@ -66,6 +67,7 @@ class RunService(Service):
         judgements: Mapping[str, Judge] | None = None,
         claims: Sequence[Claim] = (),
         memory: Memory | None = None,
+        environment: RunEnvironment | None = None,
     ) -> None:
         self.jobs = JobSet()
         self.book = SlotBook()
@@ -97,6 +99,7 @@ class RunService(Service):
         self._completion = Completion(
             clock, self.history, self.retries, bus, reporter or NoReporter(), self._leave
         )
+        self._outfit = Outfit(environment)
         self._memory = memory
         if memory is not None:
             memory.serve(self)
@@ -235,7 +238,11 @@ class RunService(Service):
             undo(answer.holds)
             self._deny(ticket, again)
             return
-        self._launch(lane, ticket, Admitted(again.job, answer.holds))
+        run = self._register(lane, ticket, Admitted(again.job, answer.holds))
+        if await self._outfit.give(run):
+            self._launch(run)
+        else:
+            self.finished(run, Ended("withdrawn"))
 
     async def _clear(self, lane: Lane, request: RunRequest) -> Admitted | Denied:
         """End what the run replaces, and ask the gates again after every wait."""
@@ -282,10 +289,9 @@ class RunService(Service):
             self._memory.skipped(record)
         self.bus.publish(RunSkipped(record))
 
-    def _launch(self, lane: Lane, ticket: Ticket, admitted: Admitted) -> None:
+    def _register(self, lane: Lane, ticket: Ticket, admitted: Admitted) -> Run:
         job = admitted.job
         ref = f"{self._ref_prefix}-{next(self._refs)}"
-        spec = self._spec(job)
         run = Run(
             self,
             ref,
@@ -296,11 +302,13 @@ class RunService(Service):
             self._clock.now(),
             self._clock.seconds(),
         )
-        run.env = spec.env if job.environment or job.uid is not None else None
         lane.add(run)
         self.revision += 1
         log.info("Starting job %s", job.name)
-        request = ticket.request
+        return run
+
+    def _launch(self, run: Run) -> None:
+        job, request = run.job, run.ticket.request
         memo = {
             "job": job.name,
             "cause": request.cause,
@@ -309,7 +317,11 @@ class RunService(Service):
             "startedAt": run.started_at,
         }
         try:
-            self._executor.launch(ref, spec, memo, run)
+            spec = with_given(self._spec(job), run)
+            run.env = shown(spec, run)
+            if run.given.secrets:
+                run.captured.hide(run.given.secrets)
+            self._executor.launch(run.ref, spec, memo, run)
         except Exception as error:
             log.exception("launching job %s failed", job.name)
             run.ended(Ended("not-started", reason=f"{type(error).__name__}: {error}"))
@@ -356,6 +368,7 @@ class RunService(Service):
         self._complete(run, ended, None)
 
     def _complete(self, run: Run, ended: Ended, check: Verification | None) -> None:
+        self._outfit.take_back(run)
         # The lane is left before the reports begin, and a drain has to see these.
         self._completing += 1
         try:
@@ -377,6 +390,7 @@ class RunService(Service):
         run.ticket.decide(Decision("started", ref=run.ref))
 
     def _withdraw(self, run: Run) -> None:
+        self._outfit.take_back(run)
         undo(run.holds)
         self._leave(run)
         denied = self._admission.again(run.ticket.request, registered=True)
@@ -402,10 +416,12 @@ class RunService(Service):
 
         def checked(check_ended: Ended, verification: Verification) -> None:
             run.verification_ref = None
-            self._complete(run, ended, verification)
+            self._complete(run, ended, hidden(verification, run.given.secrets))
 
         spec = verification_spec(
-            self._spec(run.job), argv(verify.command, run.job.shell), verify.timeout
+            with_given(self._spec(run.job), run),
+            argv(verify.command, run.job.shell),
+            verify.timeout,
         )
         check = Check(
             self._clock,

@@ -137,6 +137,39 @@ class RunOutputTests(OutputCase):
         self.assertIn("hunter2-secret y\ntwo\nlines\n", output.stdout.text)
 
 
+class HidingTests(OutputCase):
+    """Values that a run was given, and that nobody may see."""
+
+    def test_hidden(self) -> None:
+        """They are masked in the mirror and for followers; the record has what was written."""
+        output = self.output()
+        output.hide(["sekret-1"])
+        output.feed("stdout", b"a sekr")
+        output.feed("stdout", b"et-1 b\n")
+        output.close()
+        self.assertEqual(self.mirror.written, [(1, b"[job stdout] a *** b\n")])
+        self.assertEqual(output.tail.recent(), [("stdout", b"a *** b")])
+        assert output.stdout is not None
+        self.assertEqual(output.stdout.text, "a sekret-1 b\n")
+
+    def test_with_others(self) -> None:
+        """They are hidden along with what the job's own definition hides, in its check too."""
+        self.masker = Masker(["hunter2"])
+        run = self.output()
+        run.hide(["sekret-1"])
+        check = self.outputs.for_check(job("job"), "r1-check", run)
+        for output in (run, check):
+            output.feed("stdout", b"hunter2 sekret-1\n")
+            output.close()
+        self.assertEqual([line for _, line in run.tail.recent()], [b"*** ***"] * 2)
+
+    def test_nothing_to_hide(self) -> None:
+        """Without values the output takes the plain way."""
+        output = self.output()
+        output.hide(())
+        self.assertIs(output.masker, None)
+
+
 class TailTests(OutputCase):
     """The last lines, and who follows them."""
 

@@ -13,8 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.runs.redact import MASK, Masker, forms_of
+from cronstable.config.values import (
+    MailReport,
+    NamedSecret,
+    Report,
+    Secret,
+    SentryReport,
+    WebhookReport,
+)
+from cronstable.runs.redact import MASK, Masker, forms_of, written_secrets
 from cronstable.runs.secret_patterns import mask_patterns
+from tests.fakes import job
 
 SECRET = "S3cr3t/+é=Xq"
 
@@ -350,3 +359,24 @@ class FormsTests(SynchronousTestCase):
     def test_bounded(self) -> None:
         """A long value has a few dozen forms, not thousands."""
         self.assertLess(len(set(forms_of(SECRET * 4))), 60)
+
+
+class WrittenSecretsTests(SynchronousTestCase):
+    """Secrets that a job's definition holds."""
+
+    def test_written(self) -> None:
+        """Those of the job and of its reporters count, each once; other sources do not."""
+        report = Report(
+            mail=MailReport(password=Secret("mail-1")), webhook=WebhookReport(url=Secret("url-1"))
+        )
+        one = job(
+            secrets=(
+                NamedSecret("A", Secret("value-1")),
+                NamedSecret("B", Secret(from_env_var="SOME_VARIABLE")),
+                NamedSecret("C", Secret("mail-1")),
+            ),
+            on_failure=report,
+            on_late=Report(sentry=SentryReport(dsn=Secret("dsn-1"))),
+        )
+        self.assertEqual(written_secrets(one), ("value-1", "mail-1", "url-1", "dsn-1"))
+        self.assertEqual(written_secrets(job()), ())
