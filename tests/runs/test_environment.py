@@ -11,7 +11,7 @@ from cronstable.config.values import Verify
 from cronstable.runs.environment import Prepared, RunFacts
 from cronstable.runs.pauses import Pause
 from cronstable.runs.request import RunRequest
-from tests.fakes import FakeLaunch, job
+from tests.fakes import job
 from tests.runs.test_scheduler import NOON
 from tests.runs.world import World
 
@@ -186,7 +186,7 @@ class PauseTests(SynchronousTestCase):
         answer: Deferred[Prepared] = Deferred()
         world = World(NOON, job("a", "* * * * *"), environment=Giver(answer))
         world.advance(60)
-        world.runs.pause("a", Pause(world.clock.now(), world.clock.now() + 600, None, "me", "api"))
+        world.runs.pause("a", Pause(world.clock.now(), world.clock.now() + 600))
         answer.callback(GIVEN)
         self.assertEqual(world.executor.launches, [])
         self.assertEqual(list(world.results("a")), [("skipped", "paused")])
