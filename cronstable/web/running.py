@@ -126,6 +126,8 @@ class Running:
             self._end_connections()
         self._web = web
         self.node.want(web.node_history)
+        if web.bonjour.enabled:
+            log.warning("web.bonjour is valid, but this release does not announce itself")
         if material.tokens:
             count = len(material.tokens)
             log.info(

@@ -6,12 +6,14 @@ docs/http-api.md, "The daemon", specifies the answers.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from klein import Klein
 
 from cronstable.config.values import JobConfig
 from cronstable.runs.scheduler import LONGEST_SLEEP
+from cronstable.state.errors import TROUBLE
 from cronstable.version import __version__
 from cronstable.web import views
 from cronstable.web.answers import JSON, answer, answer_json, answer_text, encode
@@ -24,6 +26,9 @@ from cronstable.web.slices import sliced
 
 STALE_PASS = 5 * LONGEST_SLEEP
 """Seconds without a completed pass of the scheduler after which it does not count as ready."""
+
+STORE_BOUND = 2.0
+"""Seconds that a store may take to answer and still count as ready."""
 
 NO_SHUTDOWN = (
     "POST /shutdown requires bearer-token authentication: configure web.authToken (or a "
@@ -138,9 +143,11 @@ class StatusRoutes:
         """Answer that the process serves requests."""
         return answer_text(request, "ok")
 
-    def ready(self, request: ApiRequest) -> bytes:
+    async def ready(self, request: ApiRequest) -> bytes:
         """Answer whether jobs start when they are due, naming what keeps them from it."""
         trouble = self._trouble()
+        if trouble is None and not await self._store_answers():
+            trouble = "store"
         if trouble is None:
             return answer_json(request, {"status": "ready"})
         return answer_json(request, {"status": "not ready", "component": trouble}, 503)
@@ -159,6 +166,16 @@ class StatusRoutes:
         if house.runs.gates.draining or last is None:
             return "scheduler"
         return "scheduler" if house.clock.seconds() - last > STALE_PASS else None
+
+    async def _store_answers(self) -> bool:
+        store = self._house.store
+        if not store.configured:
+            return True
+        try:
+            await store.ask(lambda opened: os.stat(opened.tree.root), STORE_BOUND)
+        except TROUBLE:
+            return False
+        return True
 
     def _row(self, job: JobConfig, now: float) -> views.Json:
         live = self._house.runs.live(job.name)

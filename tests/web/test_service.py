@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.config.sections_values import (
+    Bonjour,
     Config,
     McpConfig,
     ScopedToken,
@@ -131,6 +132,12 @@ class StartTests(ServiceCase):
             self.assertEqual(self.get(Authorization=f"Bearer {token}").status, 200)
         self.assertEqual(self.get().status, 401)
         self.assertNotIn("from-", "".join(logs.output))
+
+    def test_not_announced(self) -> None:
+        """A section that asks to be announced is told that it is not."""
+        with self.assertLogs("cronstable", "WARNING") as logs:
+            self.configure(section(bonjour=Bonjour(True)))
+        self.assertIn("web.bonjour", logs.output[0])
 
     def test_open_to_strangers(self) -> None:
         """A routable address without a token is served, with one warning."""
