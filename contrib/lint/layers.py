@@ -38,7 +38,7 @@ BELOW: dict[str, str] = {
 }
 """Rooms that are packages, lowest first."""
 
-BOTTOM = frozenset("agenda clock events identity platform service threads version".split())
+BOTTOM = frozenset("agenda clock events identity platform service threads tls version".split())
 """Modules for everybody; they import only each other."""
 
 HOUSE = frozenset("daemon chores facts logs reload rooms signals sources counters".split())
@@ -49,7 +49,7 @@ TOP = frozenset("commands tap simulation __main__".split())
 
 HEAVY: dict[str, str] = {
     # package: the rooms that may import it
-    "OpenSSL": "web jobapi cluster reports",
+    "OpenSSL": "tls reports",
     "jinja2": "reports",
     "klein": "web jobapi cluster",
     "prometheus_client": "metrics web",

@@ -10,10 +10,10 @@ import attrs
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from cronstable.clock import Clock
+from cronstable.config.secret_values import SecretUnavailable
 from cronstable.config.values import Report, Secret
 from cronstable.reports import shell
 from cronstable.reports.attempts import attempts
-from cronstable.reports.secrets import SecretUnavailable
 from cronstable.reports.templates import Templates
 from cronstable.reports.trouble import ReportFailed
 from cronstable.reports.variables import Variables, masked, shell_variables

@@ -20,6 +20,7 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError, succe
 from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
+from cronstable.config.secret_values import SecretResolver
 from cronstable.config.sections_values import NotifyConfig
 from cronstable.config.values import JobConfig, Report, Secret
 from cronstable.reports import variables
@@ -32,7 +33,6 @@ from cronstable.reports.deliveries import (
     destination,
 )
 from cronstable.reports.lanes import Lanes
-from cronstable.reports.secrets import SecretResolver
 from cronstable.reports.trouble import ReportFailed, one_line
 from cronstable.runs.record import FinishedRun
 from cronstable.threads import in_thread

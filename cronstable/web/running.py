@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from cronstable.config.addresses import listener
+from cronstable.config.secret_values import SecretResolver, SecretUnavailable
 from cronstable.config.sections_values import WebConfig
-from cronstable.reports.secrets import SecretResolver, SecretUnavailable
 from cronstable.web.auth import Token, TokensUnavailable, load_tokens
 from cronstable.web.context import Context, House
 from cronstable.web.front import Front
@@ -55,7 +55,7 @@ def load_material(web: WebConfig, environ: Mapping[str, str]) -> Material:
         raise Unavailable(str(error)) from None
     if not any(is_secure(url) for url in web.listen):
         return Material(tokens)
-    from cronstable.web import tls
+    from cronstable import tls
 
     try:
         return Material(tokens, tls.load(web.tls))
@@ -190,7 +190,7 @@ class Running:
             )
 
     def _secure(self, options: Any) -> None:
-        from cronstable.web.tls import Creator
+        from cronstable.tls import Creator
 
         if self._creator is None:
             self._creator = Creator(options)
@@ -198,6 +198,6 @@ class Running:
             self._creator.options = options
 
     def _wrapped(self, site: ApiSite) -> Any:
-        from cronstable.web.tls import wrapped
+        from cronstable.tls import wrapped
 
         return wrapped(self._creator, site, self._house.clock)

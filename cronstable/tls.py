@@ -1,5 +1,5 @@
 """
-The TLS side of the C{https} listeners: material loaded and checked as a whole, then put in place.
+The server side of TLS: material loaded and checked as a whole, then put in place.
 
 docs/http-api.md, "TLS", tells operators what is required of the files.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from OpenSSL import SSL, crypto
 from twisted.internet.interfaces import IOpenSSLServerConnectionCreator
@@ -16,7 +16,8 @@ from twisted.internet.ssl import Certificate, CertificateOptions, trustRootFromC
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from zope.interface import implementer
 
-from cronstable.config.sections_values import TlsFiles
+if TYPE_CHECKING:
+    from cronstable.config.sections_values import TlsFiles
 
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 

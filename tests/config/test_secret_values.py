@@ -7,8 +7,8 @@ from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.config.secret_values import SecretResolver, SecretUnavailable
 from cronstable.config.values import Secret
-from cronstable.reports.secrets import SecretResolver, SecretUnavailable
 
 
 class SecretResolverTests(SynchronousTestCase):
