@@ -69,10 +69,10 @@ def ledger_runs(store: Store, job: str) -> list[LedgerRun]:
     Raises OSError, or L{Unreadable} where there are rows and none of them can be read.
     """
     stream = streams.runs(job)
-    rows = store.records.read(stream, MOST_ROWS)
-    if not rows and store.records.files(names.token(stream)):
+    found = store.records.picked(stream, _run_of, MOST_ROWS)
+    if not found and store.records.files(names.token(stream)):
         raise Unreadable(stream, "none of its rows can be read")
-    return [run for row in rows if (run := _run_of(row)) is not None]
+    return [run for run in found if run is not None]
 
 
 def windowed(runs: Sequence[R], now: float, summary: Callable[[Sequence[R]], S]) -> dict[str, S]:

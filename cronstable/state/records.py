@@ -11,8 +11,8 @@ import errno
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import attrs
 
@@ -24,6 +24,8 @@ from cronstable.state.streams import acknowledges, is_stamp
 from cronstable.state.tree import Tree, names_or_none, sync_of
 
 log = logging.getLogger("cronstable.state")
+
+T = TypeVar("T")
 
 PRUNE_EVERY = 8
 """A process prunes on its first append to a stream and then on every eighth."""
@@ -116,6 +118,21 @@ class Records:
         with C{strict} raised (OSError, or L{Unreadable} for a record of another scheme).
         """
         return [data for _, data in self.items(stream, limit, strict=strict)]
+
+    @measured("list")
+    def picked(self, stream: str, pick: Callable[[Data], T], limit: int | None = None) -> list[T]:
+        """
+        Return what C{pick} makes of each record that L{read} returns, in stream order.
+
+        It keeps nothing else of them, and is faster for that than L{read}.
+        """
+        directory = self._directory(names.token(stream))
+        files = _record_files(names_or_none(self._tree.files, directory))
+        found = [
+            pick(data) for _, data in self._newest_first(directory, files, stream, limit, False)
+        ]
+        found.reverse()
+        return found
 
     def latest(self, stream: str, *, strict: bool = False) -> Data | None:
         """Return the newest readable record, None if there is none."""
@@ -273,23 +290,30 @@ class Records:
     def _load_files(
         self, directory: str, files: list[str], stream: str, limit: int | None, strict: bool
     ) -> list[tuple[str, Data]]:
+        found = list(self._newest_first(directory, files, stream, limit, strict))
+        found.reverse()
+        return found
+
+    def _newest_first(
+        self, directory: str, files: list[str], stream: str, limit: int | None, strict: bool
+    ) -> Iterator[tuple[str, Data]]:
         read = self._tree.files.read
         wanted = len(files) if limit is None else limit
-        found: list[tuple[str, Data]] = []
         missed = False
         for file in reversed(files):
-            if len(found) >= wanted:
+            if wanted <= 0:
                 break
             path = f"{directory}/{file}"
             try:
-                found.append((file, opened(read(path))))
+                data = opened(read(path))
             except (OSError, Malformed, Foreign) as error:
                 missed = True
                 self._not_read(path, stream, error, strict)
+                continue
+            wanted -= 1
+            yield file, data
         if not missed:
             self._tree.notices.forget(("unreadable", stream))
-        found.reverse()
-        return found
 
     def _not_read(self, path: str, stream: str, error: Exception, strict: bool) -> None:
         """Deal with a record that gave nothing; raises what a strict read must not skip."""
