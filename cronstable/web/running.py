@@ -82,6 +82,7 @@ class Running:
         self._texts = JobViews(house)
         self._list = JobList(house, self._texts)
         self.streams = Streams(house.clock)
+        house.registry.collectors.append(self.streams.families)
         self.node = NodeFacts(house)
         self._listeners = Listeners(house.reactor)
         self._site: ApiSite | None = None

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Iterator
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
 from zope.interface import implementer
 
 from cronstable.clock import Clock
+from cronstable.metrics.exposition import Family, Sample
 from cronstable.runs.output import Followed, Tail
 from cronstable.runs.run import Run
 from cronstable.web.feed import Feed, Place, gap
@@ -228,6 +230,21 @@ class Streams:
     def readers(self) -> int:
         """How many clients follow a run now."""
         return sum(len(group.readers) for group in self._groups.values())
+
+    def families(self) -> Iterator[Family]:
+        """Yield what metrics tell of streams."""
+        yield Family(
+            "cronstable_log_stream_clients",
+            "gauge",
+            "Clients that follow live output.",
+            (Sample(self.readers),),
+        )
+        yield Family(
+            "cronstable_log_stream_dropped_lines_total",
+            "counter",
+            "Lines that clients which read too slowly were not sent.",
+            (Sample(self.missed),),
+        )
 
     def follow(
         self, request: ApiRequest, job: str, followed: Followed, live: Run | None, last: bytes

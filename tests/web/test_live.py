@@ -230,6 +230,10 @@ class SlowReadersTests(Live):
         self.assertEqual(found[0][0], "gap")
         self.assertEqual(found[0][1]["dropped"] + len(found) - 1, count)
         self.assertEqual(self.api.running.streams.missed, found[0][1]["dropped"])
+        page = self.api.get("/metrics").text.splitlines()
+        self.assertIn("cronstable_log_stream_clients 2", page)
+        dropped = found[0][1]["dropped"]
+        self.assertIn(f"cronstable_log_stream_dropped_lines_total {dropped}", page)
 
     def test_cut_off(self) -> None:
         """One that takes nothing for minutes is cut off; it is not pinged meanwhile."""
