@@ -14,7 +14,11 @@ TEST = [
     "coverage[toml]",
     "croniter",
     "hypothesis",
+    "jsonschema-rs",
+    "prometheus-client>=0.20",
+    "schemathesis>=4",
     "setuptools>=64",
+    "treq>=24.9",
     "wheel",
 ]
 SENTRY = ["sentry-sdk>=2"]
@@ -37,16 +41,14 @@ setup(
     # The explicit root makes editable installs a path entry, by which Twisted finds the plugin.
     package_dir={"": "."},
     packages=[*find_packages(include=["cronstable", "cronstable.*"]), "twisted.plugins"],
-    package_data={"cronstable.web": ["page/*", "page/**/*"]},
+    package_data={"cronstable.web": ["openapi.yaml", "page/*", "page/**/*"]},
     zip_safe=False,
     install_requires=[
         "attrs>=22.2",
         "Jinja2>=3",
         "klein>=24.8",
-        "prometheus-client>=0.20",
         "psutil>=5.9",
         "PyYAML>=6",
-        "treq>=24.9",
         "Twisted[tls]>=24.7",
         "tzdata",
     ],

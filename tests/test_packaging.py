@@ -113,14 +113,14 @@ class WheelTests(InstallationTestCase):
     """An ordinary installation."""
 
     def test_contents(self) -> None:
-        """The wheel has every module and page file, the plugin alone of twisted, and no tests."""
+        """The wheel has every module and data file, the plugin alone of twisted, and no tests."""
         with zipfile.ZipFile(self.build_wheel()) as wheel:
             names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         package = self.sources / "cronstable"
         wanted = {
             str(path.relative_to(self.sources))
             for path in package.rglob("*")
-            if path.is_file() and (path.suffix == ".py" or "page" in path.parts)
+            if path.is_file() and (path.suffix in (".py", ".yaml") or "page" in path.parts)
         }
         self.assertEqual(names, wanted | {"twisted/plugins/cronstable_plugin.py"})
 

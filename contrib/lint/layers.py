@@ -52,7 +52,6 @@ HEAVY: dict[str, str] = {
     "OpenSSL": "tls reports",
     "jinja2": "reports",
     "klein": "web jobapi cluster",
-    "prometheus_client": "metrics web",
     "psutil": "executors platform",
     "sentry_sdk": "reports",
     "service_identity": "web jobapi cluster reports",

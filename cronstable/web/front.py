@@ -35,6 +35,7 @@ MODULES = (
     "schedule",
     "calendar",
     "badges",
+    "description",
     "absent",
     "home",
 )
