@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from cronstable.web import dashboard
 from cronstable.web.dashboard import Dashboard
+from tests.browser import fake_state
 from tests.browser.fake_data import (
     HOSTILE_LINES,
     HOSTILE_NAME,
@@ -69,6 +70,7 @@ class FakeDaemon:
         self._churned: list[Json] = []
         self.load = load
         self.anonymous = False
+        self.durable = False
         self.instance = "fake-1"
         self.posts: list[tuple[str, Json]] = []
         self.hits: dict[str, int] = {}
@@ -325,7 +327,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/pools":
             self._json(fake.pools())
         elif path == "/state":
-            self._json({"enabled": False})
+            self._json(fake_state.inventory(now) if fake.durable else {"enabled": False})
+        elif path == "/state/documents":
+            self._json(fake_state.documents(query.get("ns", "")))
+        elif path == "/state/records":
+            self._json(fake_state.records(query.get("stream", "")))
         elif path == "/activity":
             limit = int(query.get("limit", "50"))
             keys = ("started_at", "finished_at", "outcome")

@@ -27,6 +27,7 @@ import { openPalette } from "./views/palette.js";
 import { createPanels } from "./views/panels.js";
 import { poolsPanel } from "./views/pools.js";
 import { openColumns, openSettings } from "./views/settings.js";
+import { probeState, showState, statePanel } from "./views/state.js";
 import { createTable } from "./views/table.js";
 import { createTimePanel } from "./views/time-panel.js";
 import { openTimeline } from "./views/timeline.js";
@@ -68,6 +69,7 @@ function start() {
     node: null,
     cluster: null,
     pools: null,
+    durable: null,
     version: "",
     jobSet: "",
     announcement: "",
@@ -106,7 +108,8 @@ function start() {
     time.open(id);
     scrollTo({ top: 0 });
   };
-  createPanels(byId("panels"), app, [clusterPanel, poolsPanel]);
+  createPanels(byId("panels"), app, [clusterPanel, poolsPanel, statePanel]);
+  probeState(app);
   app.drawer = createDrawer(app, byId("overlays"));
   app.alerts = createAlerts(app);
   createKeys(app);
@@ -216,6 +219,7 @@ function globalCommands(app) {
     view("check", "Check a schedule; why did a job not run?"),
     { text: "Show failing jobs only", run: () => app.setFilter({ group: "failing" }) },
     { text: "Show all jobs", run: () => app.setFilter({ group: "all", text: "" }) },
+    ...(app.store.state.durable?.enabled ? [{ text: "Durable state", run: showState }] : []),
     { text: "Load of this node", run: () => app.open("node") },
     { text: "Ask the daemon now", key: "g", run: () => app.poller.refresh() },
     {

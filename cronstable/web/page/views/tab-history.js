@@ -40,7 +40,9 @@ export function historyTab(app, name) {
 
   function draw({ runs, stats }, trends, job) {
     if (!runs.length) {
-      node.replaceChildren(h("p", { class: "empty", text: "This job has not run yet." }));
+      const known = trends.windows?.all?.total ? trendTable(trends) : null;
+      const text = known ? "No run is remembered here." : "This job has not run yet.";
+      node.replaceChildren(h("p", { class: "empty", text }), known ?? "");
       return;
     }
     const now = app.now();
