@@ -80,6 +80,7 @@ class RunService(Service):
         self._captures = captures
         self._base = dict(base_environment)
         self._lanes: dict[str, Lane] = {}
+        self._leaving: dict[str, JobConfig] = {}
         self._specs: dict[str, tuple[JobConfig, LaunchSpec]] = {}
         self._refs = itertools.count(1)
         self._ref_prefix = identity.instance[:12]
@@ -157,6 +158,14 @@ class RunService(Service):
 
     # what pages and metrics read
 
+    def job(self, name: str) -> JobConfig | None:
+        """Return the job called C{name}: a configured one, or a removed one that still runs."""
+        return self.jobs.find(name) or self._leaving.get(name)
+
+    def shown(self) -> tuple[JobConfig, ...]:
+        """Return the configured jobs in their order, then the removed ones that still run."""
+        return (*self.jobs.jobs.values(), *self._leaving.values())
+
     def live(self, name: str) -> tuple[Run, ...]:
         """Return the runs of C{name} that are not recorded yet, oldest launch first."""
         return tuple(self._live_of(name))
@@ -181,10 +190,14 @@ class RunService(Service):
 
     def install(self, jobs: JobSet) -> None:
         """Put C{jobs} in force; runs of removed jobs finish and are recorded, then forgotten."""
-        removed = [name for name in self.jobs.jobs if name not in jobs.jobs]
+        removed = {name: job for name, job in self.jobs.jobs.items() if name not in jobs.jobs}
+        self._leaving.update(removed)
         self.jobs = jobs
         self.book.size_for(len(jobs.jobs))
         self.revision += 1
+        for name in tuple(self._leaving):
+            if name in jobs.jobs:
+                del self._leaving[name]
         for name in removed:
             if self.retries.pending(name) is not None:
                 log.warning("Job %s is gone; its pending retry is dropped", name)
@@ -478,6 +491,7 @@ class RunService(Service):
         if self.jobs.find(name) is not None or (lane is not None and lane.busy):
             return
         self._lanes.pop(name, None)
+        self._leaving.pop(name, None)
         self.history.forget(name)
         self.book.forget(name)
 

@@ -62,8 +62,8 @@ class House:
         return Looks(self.reactor, self.clock, self.store)
 
     def job(self, name: str) -> JobConfig:
-        """Return a configured job; L{Refused} with 404 when there is none."""
-        job = self.runs.jobs.find(name)
+        """Return a job that is configured or still runs; L{Refused} with 404 when there is none."""
+        job = self.runs.job(name)
         if job is None:
             raise not_found(f"job '{name}' not found")
         return job

@@ -101,7 +101,7 @@ class JobList:
     async def _build(self) -> Document:
         house, state = self._house, self._state()
         parts = _Parts(self._texts, house.clock.now())
-        await sliced(house.clock, tuple(house.runs.jobs.jobs.values()), parts.add)
+        await sliced(house.clock, house.runs.shown(), parts.add)
         marks = tuple(parts.marks)
         tag = etag(repr((house.identity.instance, state, marks)).encode("utf-8", "replace"))
         self._known = _Known(state, marks, tag)

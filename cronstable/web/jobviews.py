@@ -100,7 +100,7 @@ class JobViews:
 
     def mark(self, name: str, now: float) -> object:
         """Return the C{mark} that the text of a job would have now."""
-        job = self._house.runs.jobs.find(name)
+        job = self._house.runs.job(name)
         return None if job is None else self._stand(job, now).mark
 
     def due_in(self, job: JobConfig, now: float) -> float | None:
