@@ -15,6 +15,8 @@ from twisted.application.service import MultiService, Service
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
+from cronstable.clock import Clock
+
 log = logging.getLogger("cronstable")
 
 
@@ -28,6 +30,25 @@ def background(what: str, work: Coroutine[Any, Any, object]) -> Deferred[None]:
     return Deferred.fromCoroutine(work).addCallbacks(
         lambda _: None, lambda failure: log_failure(what, failure)
     )
+
+
+def first_of(clock: Clock, seconds: float, work: Deferred[None]) -> Deferred[None]:
+    """Fire when C{work} has ended, or after C{seconds}, whichever is sooner; never fail."""
+    first: Deferred[None] = Deferred()
+
+    def over(_: object = None) -> None:
+        if not first.called:
+            first.callback(None)
+
+    timer = clock.callLater(seconds, over)
+
+    def ended(_: object) -> None:
+        if timer.active():
+            timer.cancel()
+        over()
+
+    work.addBoth(ended)
+    return first
 
 
 class Sequence(MultiService):
