@@ -26,7 +26,7 @@ from cronstable.logs import LoggingSection, bridge_twisted, mirror_the_log
 from cronstable.reload import ReloadService
 from cronstable.rooms import Rooms
 from cronstable.runs.record import JobSetChanged
-from cronstable.service import background, log_failure
+from cronstable.service import background, first_of, log_failure
 from cronstable.signals import Signals
 from cronstable.sources import Configured, Sources
 
@@ -34,6 +34,8 @@ log = logging.getLogger("cronstable")
 
 SECOND_SIGNAL_AFTER = 1.0
 REPORTS_DRAIN = 30.0
+STORE_PATIENCE = 2.0
+"""Seconds that the listeners wait for a store to come up."""
 CLOCK_NOT_SET_BEFORE = 1_577_836_800.0
 """The start of 2020: a clock that shows less has not been set."""
 
@@ -102,11 +104,17 @@ class Daemon(Service):
         self.rooms.install(configured.config, configured.job_set_id, ())
         self._say_unenforced()
         self.rooms.start()
-        background("opening the rooms", self.rooms.reconcile(configured.config))
-        background("starting the store", self.rooms.start_store(configured.config))
+        background("opening the rooms", self._open(configured.config))
         self._chores.startService()
         self.reload.startService()
         _settle_memory()
+
+    async def _open(self, config: Config) -> None:
+        # Who reads the API right after a restart should find the history there.
+        store = background("starting the store", self.rooms.start_store(config))
+        if config.state is not None:
+            await first_of(self._clock, STORE_PATIENCE, store)
+        await self.rooms.reconcile(config)
 
     def _each_minute(self) -> list[Any]:
         return [
