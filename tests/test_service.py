@@ -6,7 +6,8 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.service import Sequence, background
+from cronstable.clock import ManualClock
+from cronstable.service import Sequence, background, first_of
 
 
 class Step(Service):
@@ -60,3 +61,24 @@ class BackgroundTests(SynchronousTestCase):
         with self.assertLogs("cronstable", "ERROR") as logged:
             self.assertIsNone(self.successResultOf(background("the work", work())))
         self.assertIn("the work failed", logged.output[0])
+
+
+class FirstOfTests(SynchronousTestCase):
+    def test_work_ends(self) -> None:
+        """It fires with the work, and leaves no timer."""
+        clock = ManualClock()
+        work: Deferred[None] = Deferred()
+        first = first_of(clock, 2.0, work)
+        self.assertNoResult(first)
+        work.callback(None)
+        self.successResultOf(first)
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_work_takes_too_long(self) -> None:
+        """It fires after its time; how the work ends later does not matter."""
+        clock = ManualClock()
+        work: Deferred[None] = Deferred()
+        first = first_of(clock, 2.0, work)
+        clock.advance(2)
+        self.successResultOf(first)
+        work.callback(None)
