@@ -50,6 +50,8 @@ class CounterSnapshots:
     async def seed(self) -> None:
         """
         Add the newest snapshot of this host to what has been counted, once per process.
+
+        A store that does not answer is asked again by the next call; nothing is written before.
         """
         if self._seeded or not self._store.on:
             return
@@ -57,8 +59,8 @@ class CounterSnapshots:
         try:
             newest = await self._store.ask(lambda store: store.records.latest(stream))
         except TROUBLE as error:
-            log.warning("state: Prometheus counters cannot be read, they begin anew: %s", error)
-            newest = None
+            log.warning("state: Prometheus counters cannot be read yet: %s", error)
+            return
         if self._seeded:
             return
         self._seeded = True

@@ -197,13 +197,19 @@ class Rooms:
         self.upkeep.begin(self._names(), self.runs.jobs.job_set_id)
         await self.counters.seed()
         await self.memory.take_over()
-        self.sla.remember(
-            record for job in self.runs.jobs.jobs for record in self.runs.history.runs(job)
-        )
+        self._remember_successes()
+
+    def _remember_successes(self) -> None:
+        successes = map(self.runs.history.last_success, self.runs.jobs.jobs)
+        self.sla.remember(record for record in successes if record is not None)
 
     async def _keep_store(self) -> None:
         await self.store.try_to_start()
+        await self.counters.seed()
+        settled = self.memory.settled
         await self.memory.each_minute()
+        if not settled:
+            self._remember_successes()
         await self.upkeep.each_minute(self._names(), self.runs.jobs.job_set_id)
 
     def _names(self) -> Names:

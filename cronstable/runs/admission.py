@@ -2,8 +2,9 @@
 Admission: judgements first, claims last, and everything undone when one refuses.
 
 The tables say who is asked (C{tables.py}).  Gates that answer at once cost no wait.  One
-admission has one budget of time for all gates that make it wait; a judgement that is late
-counts as a refusal, a hold that is late is given back as soon as it comes.
+admission has one budget of time for all gates that make it wait.  A gate that is late may say
+what follows (its C{late} method); otherwise a judgement that is late counts as a refusal, and a
+hold that is late is given back as soon as it comes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from twisted.internet.defer import Deferred
 
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
-from cronstable.runs.gates import Claim, Hold, Judge, No
+from cronstable.runs.gates import Claim, ClaimsLate, DecidesLate, Hold, Judge, No
 from cronstable.runs.request import RunRequest
 from cronstable.runs.tables import Answer, claim_answer, rows_for
 
@@ -60,6 +61,7 @@ class Admission:
         self._find = find
         self._gates = dict(gates)
         self._claims = tuple(claims)
+        self._waiting: set[_Budget] = set()
 
     def find(self, request: RunRequest) -> JobConfig | None:
         """Return the definition that C{request} would run with now."""
@@ -68,8 +70,20 @@ class Admission:
 
     async def admit(self, request: RunRequest) -> Admitted | Denied:
         """Return whether C{request} may start; a gate that raises is an error of the caller."""
-        job = self.find(request)
         budget = _Budget(self._clock)
+        self._waiting.add(budget)
+        try:
+            return await self._admit(request, budget)
+        finally:
+            self._waiting.discard(budget)
+
+    def hurry(self) -> None:
+        """Wait for no gate any more: the daemon is stopping, and nothing will be launched."""
+        for budget in tuple(self._waiting):
+            budget.end()
+
+    async def _admit(self, request: RunRequest, budget: _Budget) -> Admitted | Denied:
+        job = self.find(request)
         for gate, answer, _ in rows_for(request.cause):
             if gate == "configured":
                 if job is None:
@@ -77,9 +91,12 @@ class Admission:
                 continue
             if job is None:
                 continue
-            judged = self._gates[gate](request, job)
+            judge = self._gates[gate]
+            judged = judge(request, job)
             if isinstance(judged, Deferred):
                 judged = await budget.judged(judged)
+                if judged is LATE and isinstance(judge, DecidesLate):
+                    judged = judge.late(request, job)
             if judged is not None:
                 return Denied(answer, judged, job)
         if job is None:
@@ -116,7 +133,7 @@ class Admission:
                     continue
                 taken = claim.claim(request, job)
                 if isinstance(taken, Deferred):
-                    taken = await budget.hold(taken)
+                    taken = await self._hold(claim, taken, request, job, budget)
                 if isinstance(taken, No):
                     undo(holds)
                     return Denied(claim_answer(claim.name, request.cause), taken, job)
@@ -125,6 +142,20 @@ class Admission:
             undo(holds)
             raise
         return Admitted(job, tuple(holds))
+
+    async def _hold(
+        self,
+        claim: Claim,
+        answer: Deferred[Any],
+        request: RunRequest,
+        job: JobConfig,
+        budget: _Budget,
+    ) -> Hold | No:
+        if not isinstance(claim, ClaimsLate):
+            taken: Hold | No = await budget.hold(answer)
+            return taken
+        taken = await budget.first(answer, lambda late: claim.came_late(late, request, job))
+        return claim.late(request, job) if taken is LATE else taken
 
 
 def undo(holds: Sequence[Hold]) -> None:
@@ -156,41 +187,53 @@ class _Budget:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = clock.seconds() + BUDGET
+        self._give_up: Callable[[], object] | None = None
+
+    def end(self) -> None:
+        """Let what is being waited for be late now, and all that follows."""
+        self._until = self._clock.seconds()
+        if self._give_up is not None:
+            self._give_up()
 
     async def judged(self, answer: Deferred[Any]) -> Any:
         """Return the answer, or L{LATE} when the budget ends first."""
-        return await self._first(answer, lambda late: None)
+        return await self.first(answer, lambda late: None)
 
     async def hold(self, answer: Deferred[Any]) -> Any:
         """Return the hold, or L{LATE}; a hold that comes after that is undone."""
-        return await self._first(answer, _give_back)
+        return await self.first(answer, _give_back)
 
-    def _first(self, answer: Deferred[Any], late: Callable[[Any], object]) -> Deferred[Any]:
+    def first(self, answer: Deferred[Any], late: Callable[[Any], object]) -> Deferred[Any]:
+        """Fire with the answer, or L{LATE} when the budget ends; then C{late} gets the answer."""
         waiter: Deferred[Any] = Deferred()
         state = {"open": True}
 
-        def give_up() -> None:
+        def close() -> None:
             state["open"] = False
-            waiter.callback(LATE)
+            self._give_up = None
+            if timer.active():
+                timer.cancel()
 
-        timer = self._clock.callLater(max(self._until - self._clock.seconds(), 0.0), give_up)
+        def give_up() -> None:
+            close()
+            waiter.callback(LATE)
 
         def answered(value: Any) -> None:
             if state["open"]:
-                state["open"] = False
-                timer.cancel()
+                close()
                 waiter.callback(value)
             else:
                 late(value)
 
         def failed(failure: Any) -> None:
             if state["open"]:
-                state["open"] = False
-                timer.cancel()
+                close()
                 waiter.errback(failure)
             else:
                 log.error("a gate failed after its time was up: %s", failure.value)
 
+        timer = self._clock.callLater(max(self._until - self._clock.seconds(), 0.0), give_up)
+        self._give_up = give_up
         answer.addCallbacks(answered, failed)
         return waiter
 

@@ -72,6 +72,18 @@ class BootMarks:
             return No("still-running", "its boot run still lives", transient=False)
         return Deferred.fromCoroutine(self._claim(job))
 
+    def late(self, request: RunRequest, job: JobConfig) -> Hold | No:
+        """Run without the marker, or not, as C{state.onStoreUnavailable} says."""
+        return self._unverified(job, "it does not answer in time")
+
+    def came_late(self, answer: Hold | No, request: RunRequest, job: JobConfig) -> None:
+        """A marker that was written after all stays, whatever became of the run."""
+
+    def stands_for_boot(self, job: JobConfig) -> None:
+        """Somebody has started the job by hand: that was its run of this boot."""
+        if self._store.configured:
+            self._mark(job)
+
     async def covers(self, job: JobConfig) -> bool:
         """Return whether this boot's run of C{job} has been; raises OSError."""
         marker = await self._store.ask(lambda store: self._newest(store, job.name))
@@ -82,11 +94,17 @@ class BootMarks:
             if await self.covers(job):
                 log.info("Job %s (@reboot) already ran during this OS boot; skipping", job.name)
                 return No("already-ran", "it has run since the host booted", transient=False)
-            written = await self._mark(job)
         except TROUBLE as error:
-            log.warning("Job %s: its boot marker cannot be read: %s", job.name, error)
-            written = False
-        if not written and self._store.fail_closed:
+            if not self._store.fail_closed:
+                self._mark(job)
+            return self._unverified(job, error)
+        if not await self._mark(job):
+            return self._unverified(job, "it cannot be written")
+        return Kept()
+
+    def _unverified(self, job: JobConfig, why: object) -> Hold | No:
+        log.warning("Job %s: its boot marker cannot be relied on: %s", job.name, why)
+        if self._store.fail_closed:
             return No("store", "the store cannot tell whether the job has run since the boot")
         return Kept()
 
@@ -106,7 +124,7 @@ class BootMarks:
         )
 
     def _newest(self, store: Store, job: str) -> Mapping[str, Any] | None:
-        markers: list[dict[str, Any]] = store.records.read(streams.reboot(job))
+        markers: list[dict[str, Any]] = store.records.read(streams.reboot(job), strict=True)
         ours = [each for each in markers if each.get("host") == self._identity.host]
         return ours[-1] if ours else None
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -21,16 +20,18 @@ from twisted.internet.defer import Deferred
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.events import Bus
-from cronstable.runs import missed
+from cronstable.runs import checkpoints, missed
+from cronstable.runs.checkpoints import Saved
+from cronstable.runs.gates import Judged
 from cronstable.runs.index import Gap
+from cronstable.runs.missed import Stretch
+from cronstable.runs.pauses import Pause
 from cronstable.runs.record import RunStarted
-from cronstable.runs.request import Decision, Requester, RunRequest
+from cronstable.runs.request import Requester, RunRequest
 from cronstable.runs.slotbook import SlotBook, SlotTicket
 from cronstable.service import background
-from cronstable.state import folds, streams
-from cronstable.state.instants import from_text, to_text
+from cronstable.state import streams
 from cronstable.state.service import StoreService
-from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable")
 
@@ -38,14 +39,45 @@ EPOCH = -2
 """Slots from before this process are of none of its epochs."""
 
 MOST_WINDOWS = 100
+LIVE_FIRST = 0.5
+"""Seconds that a window waits at least, so that what is due at the same moment goes first."""
+
+ASK_AGAIN = 60.0
+NO_MORE = ("disabled", "policy")
+"""Reasons for which a job owes nothing any more, also for what was stopped part-way."""
 
 
 @attrs.define(eq=False)
 class Window:
-    """A stretch of owed slots: the watermark they were worked out from, and their tickets."""
+    """Slots that are owed: where they lie, and the tickets of those that are still to be run."""
 
-    watermark: float | None
+    stretches: list[Stretch]
     tickets: deque[SlotTicket]
+
+    def through(self, slot: int) -> None:
+        """Owe nothing up to C{slot} any more."""
+        self.stretches = [
+            Stretch(max(each.after, slot), each.until)
+            for each in self.stretches
+            if each.until > slot
+        ]
+
+
+@attrs.define(eq=False)
+class Debt:
+    """All that one job owes."""
+
+    windows: deque[Window] = attrs.field(factory=deque)
+    left: list[Stretch] = attrs.field(factory=list)
+    """What was stopped part-way; the next start goes on with it."""
+    noted: Deferred[bool] | None = None
+    """Whether the store has been told of all this."""
+    served: bool = False
+
+    def stretches(self) -> list[Stretch]:
+        """Return every stretch that is owed."""
+        waiting = (each for window in self.windows for each in window.stretches)
+        return sorted((*self.left, *waiting), key=lambda each: each.after)
 
 
 class CatchUp:
@@ -60,6 +92,7 @@ class CatchUp:
         find: Callable[[str], JobConfig | None],
         when_idle: Callable[[str], Deferred[None]],
         bus: Bus,
+        may_run: Callable[[JobConfig], Judged],
     ) -> None:
         self._clock = clock
         self._store = store
@@ -67,8 +100,13 @@ class CatchUp:
         self._request = request
         self._find = find
         self._when_idle = when_idle
-        self._windows: dict[str, deque[Window]] = {}
+        self._may_run = may_run
+        self._debts: dict[str, Debt] = {}
+        self._newest: dict[str, float] = {}
         self._last_start: dict[str, tuple[float, int | None]] = {}
+        self._decided: set[str] = set()
+        self._not_ours: set[str] = set()
+        self._deciding = True
         self._stopping = False
         self._sleeping: dict[str, Deferred[None]] = {}
         bus.subscribe(RunStarted, self._started)
@@ -82,170 +120,283 @@ class CatchUp:
             and self._store.configured
         )
 
-    def gap(self, gap: Gap, job: JobConfig) -> None:
+    def gap(self, gap: Gap, job: JobConfig, pause: Pause | None) -> None:
         """Slots passed while this process stood still: owe them."""
-        slots = gap.schedule.occurrences(gap.first - 1, gap.until)
-        self._owe(job, gap.epoch, float(gap.first) - 1, slots)
+        # A clock that was unset at the start may jump over runs of an earlier process.
+        after = max(float(gap.first) - 1, self._newest.get(job.name, 0.0))
+        pauses = () if pause is None else (Stretch(pause.since, pause.until),)
+        if after > gap.first:
+            known = Stretch(gap.first - 1, min(after, gap.until))
+            count = gap.schedule.count(known.after, known.until, missed.MOST_COUNTED)
+            self._book.gap(job.name, gap.epoch, gap.first, int(known.until), count, "known")
+        self._owe(job, gap.epoch, [Stretch(after, float(gap.until))], pauses)
 
-    async def at_start(self, jobs: Iterable[JobConfig], until: float) -> None:
-        """
-        Owe what passed before this process: slots after each watermark, up to C{until}.
+    # a new start
 
-        Raises OSError if the store does not answer in time; nothing is owed twice when it is
-        asked again.
+    def undecided(self, jobs: Iterable[JobConfig]) -> list[JobConfig]:
+        """Return the jobs of this node of which it is not known what they owe from before."""
+        return [
+            job
+            for job in jobs
+            if job.enabled
+            and job.name not in self._decided
+            and (self._deciding or job.name in self._not_ours)
+            and self._is_ours(job)
+        ]
+
+    def may_owe(self, job: JobConfig) -> bool:
+        """Return whether a row in the ledger could hide what C{job} owes from before."""
+        return self._deciding and job.name not in self._decided and self._is_ours(job)
+
+    def decide(self, job: JobConfig, saved: Saved, until: float) -> None:
+        """Owe what C{job} missed before this process, up to C{until}; once per process."""
+        self._decided.add(job.name)
+        if saved.newest is not None:
+            self._newest[job.name] = saved.newest
+        if saved.ahead:
+            log.warning(
+                "Job %s: %d run(s) in the ledger are hours ahead of the clock and do not count",
+                job.name,
+                saved.ahead,
+            )
+        owes = self._owe(job, EPOCH, saved.owed(until), saved.pauses, first=True)
+        if not owes and not self._begin(job.name) and saved.open is not None:
+            self._write(job.name, checkpoints.closed(self._clock.now()))
+
+    def decide_nothing(self, name: str) -> None:
+        """C{name} owes nothing from before, as far as could be found out."""
+        self._decided.add(name)
+        self._begin(name)
+
+    def all_decided(self, jobs: Iterable[JobConfig]) -> None:
         """
-        wanted = {job.name: job for job in jobs if job.enabled and self.wants(job)}
-        now = self._clock.now()
-        marks = await self._store.ask(lambda store: _watermarks(store, tuple(wanted), now))
-        for name, (watermark, is_open, ahead) in marks.items():
-            job = wanted[name]
-            if ahead:
-                log.warning(
-                    "Job %s: %d run(s) in the ledger are hours ahead of the clock and do not count",
-                    name,
-                    ahead,
-                )
-            if watermark is None or job.schedule is None:
-                continue
-            slots = job.schedule.occurrences(watermark, until)
-            if not self._owe(job, EPOCH, watermark, slots) and is_open:
-                self._checkpoint(name, "close", None)
+        What jobs owe from before this process is known: a job that is new owes nothing.
+
+        Those of C{jobs} that this node may not run now are decided when it may.
+        """
+        if not self._deciding:
+            return
+        self._deciding = False
+        self._not_ours = {
+            job.name for job in jobs if self.wants(job) and job.name not in self._decided
+        }
+        for name in [name for name, debt in self._debts.items() if not debt.served]:
+            self._begin(name)
+
+    def _is_ours(self, job: JobConfig) -> bool:
+        return self.wants(job) and self._may_run(job) is None
+
+    # life
 
     def stop(self) -> None:
         """Launch nothing any more; what is owed stays owed in the store."""
         self._stopping = True
         for waiting in tuple(self._sleeping.values()):
-            if not waiting.called:
-                waiting.callback(None)
-        for windows in self._windows.values():
-            for window in windows:
+            waiting.callback(None)
+        for debt in self._debts.values():
+            for window in debt.windows:
                 _close(window, "shutdown")
 
     def owns(self, ticket: SlotTicket) -> bool:
         """Return whether C{ticket} waits here to be launched."""
-        return any(ticket in window.tickets for window in self._windows.get(ticket.job, ()))
+        debt = self._debts.get(ticket.job)
+        return debt is not None and any(ticket in window.tickets for window in debt.windows)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget what is remembered of jobs that are gone and owe nothing."""
+        for known in (self._last_start, self._newest):
+            for name in [name for name in known if name not in names]:
+                del known[name]
 
     def _started(self, event: RunStarted) -> None:
-        self._last_start[event.job.name] = (event.started_at, event.slot)
+        if event.job.on_missed == "run-once":
+            self._last_start[event.job.name] = (event.started_at, event.slot)
 
-    def _owe(self, job: JobConfig, epoch: int, watermark: float, slots: Iterable[int]) -> bool:
-        verdict = missed.owed(job, slots, self._clock.now())
-        self._enter(job.name, epoch, verdict)
+    def _owe(
+        self,
+        job: JobConfig,
+        epoch: int,
+        stretches: Sequence[Stretch],
+        pauses: Sequence[Stretch],
+        first: bool = False,
+    ) -> bool:
+        assert job.schedule is not None
+        verdict = missed.owed(job, job.schedule, stretches, self._clock.now(), pauses)
+        self._enter(job, epoch, verdict)
         if not verdict.slots:
             return False
         log.info("catch-up: replaying %d missed run(s) for %s", len(verdict.slots), job.name)
         tickets = [self._book.open(job.name, epoch, slot, self) for slot in verdict.slots]
-        self._add(job.name, Window(watermark, deque(tickets)))
+        window = Window(list(stretches), deque(tickets))
+        window.through(verdict.slots[0] - 1)
+        self._add(job.name, window, first)
         return True
 
-    def _enter(self, name: str, epoch: int, verdict: missed.Owed) -> None:
-        for passed, reason in ((verdict.too_late, "deadline"), (verdict.cut, "cap")):
-            if passed is not None:
-                self._book.gap(name, epoch, passed.first, passed.until, passed.count, reason)
-        if verdict.cut is not None:
+    def _enter(self, job: JobConfig, epoch: int, verdict: missed.Owed) -> None:
+        name = job.name
+        for each in verdict.passed:
+            self._book.gap(name, epoch, each.first, each.until, each.count, each.reason)
+        if verdict.cut:
             log.warning(
-                "catch-up: %d missed run(s) of %s are beyond its catchupLimit and are not run",
-                verdict.cut.count,
+                "catch-up: %d missed run(s) of %s are beyond its catchupLimit of %d and are not"
+                " run",
+                verdict.cut,
                 name,
+                job.catchup_limit,
             )
         if verdict.merged is not None:
-            into = verdict.slots[-1]
-            merged = verdict.merged
-            self._book.merged_range(name, epoch, merged.first, merged.until, merged.count, into)
+            merged, count = verdict.merged
+            first, last, into = int(merged.after), int(merged.until), verdict.slots[-1]
+            self._book.merged_range(name, epoch, first, last, count, into)
 
-    def _add(self, name: str, window: Window) -> None:
-        windows = self._windows.get(name)
-        if windows is not None:
-            windows.append(window)
-            if len(windows) > MOST_WINDOWS:
-                log.warning("catch-up: too many gaps of %s wait; the oldest is dropped", name)
-                dropped = windows[1]
-                windows.remove(dropped)
-                _close(dropped, "cap")
-            return
-        self._windows[name] = deque([window])
-        background(f"catching up with job {name}", self._serve(name))
+    def _add(self, name: str, window: Window, first: bool) -> None:
+        debt = self._debts.setdefault(name, Debt())
+        if len(debt.windows) >= MOST_WINDOWS:
+            log.warning("catch-up: too many gaps of %s wait; the oldest is dropped", name)
+            dropped = debt.windows[1]
+            debt.windows.remove(dropped)
+            _close(dropped, "cap")
+        if first:
+            debt.windows.appendleft(window)
+        else:
+            debt.windows.append(window)
+        if name in self._decided or not self._deciding:
+            self._begin(name)
 
-    async def _serve(self, name: str) -> None:
-        windows = self._windows[name]
-        try:
-            while windows and not self._stopping:
-                await self._window(name, windows[0])
-                windows.popleft()
-        finally:
-            for window in windows:
-                _close(window, "shutdown" if self._stopping else "error")
-            del self._windows[name]
-
-    async def _window(self, name: str, window: Window) -> None:
-        await self._checkpoint(name, "open", window.watermark)
+    def _begin(self, name: str) -> bool:
+        """Serve what C{name} owes, if it owes anything."""
+        debt = self._debts.get(name)
+        if debt is None:
+            return False
         job = self._find(name)
-        if job is not None:
-            await self._sleep(name, missed.jitter(job))
-        while window.tickets and not self._stopping:
-            stopped = await self._slot(name, window)
-            if stopped is not None:
-                _close(window, stopped)
-                return
-        if not self._stopping:
-            await self._checkpoint(name, "close", None)
+        if job is not None and self._is_ours(job):
+            # At once, before the row of any later run: that would move the mark that counts.
+            self._note(name, debt)
+        if not debt.served:
+            debt.served = True
+            background(f"catching up with job {name}", self._serve(name, debt))
+        return True
 
-    async def _slot(self, name: str, window: Window) -> str | None:
+    async def _serve(self, name: str, debt: Debt) -> None:
+        reason = "error"
+        try:
+            while debt.windows:
+                refused = await self._is_refused(name, debt)
+                if refused is not None:
+                    reason = refused
+                    break
+                await self._window(name, debt, debt.windows[0])
+        finally:
+            for window in debt.windows:
+                _close(window, reason)
+            debt.served = False
+            if not self._stopping:
+                self._over(name, debt, reason)
+
+    def _over(self, name: str, debt: Debt, reason: str) -> None:
+        if debt.windows and reason in NO_MORE:
+            debt.left.clear()
+            self._write(name, checkpoints.closed(self._clock.now()))
+        debt.windows.clear()
+        if not debt.left:
+            del self._debts[name]
+
+    async def _is_refused(self, name: str, debt: Debt) -> str | None:
+        """Wait until this node is the owner and the store knows; return why all is to be left."""
+        while True:
+            if self._stopping:
+                return "shutdown"
+            job = self._find(name)
+            if job is None or not self.wants(job):
+                return "removed" if job is None else "policy"
+            no = self._may_run(job)
+            if no is not None and not no.transient:
+                return no.reason
+            if no is None:
+                noted = debt.noted or self._note(name, debt)
+                debt.noted = None
+                if await noted:
+                    return "shutdown" if self._stopping else None
+            await self._sleep(name, ASK_AGAIN)
+
+    async def _window(self, name: str, debt: Debt, window: Window) -> None:
+        job = self._find(name)
+        await self._sleep(name, LIVE_FIRST + (0.0 if job is None else missed.jitter(job)))
+        stopped: str | None = None
+        while window.tickets and not self._stopping and stopped is None:
+            stopped = await self._slot(name, debt, window)
+        if self._stopping and window.tickets:
+            return
+        debt.windows.remove(window)
+        if stopped in NO_MORE:
+            debt.left.clear()
+        elif stopped is not None:
+            log.info("catch-up: %s is stopped (%s); the next start goes on with it", name, stopped)
+            debt.left += window.stretches
+        _close(window, stopped or "error")
+        self._note(name, debt)
+
+    async def _slot(self, name: str, debt: Debt, window: Window) -> str | None:
         """Launch the oldest slot of C{window}; return why the whole window is to be left."""
         await self._when_idle(name)
-        ticket = window.tickets[0]
-        job = self._find(name)
         if self._stopping:
-            return "shutdown"
-        if job is None or not job.enabled:
-            return "removed" if job is None else "disabled"
-        if job.on_missed == "run-once" and self._satisfied(ticket):
             return None
-        request = RunRequest(name, "catchup", slot=ticket.slot, ticket=ticket)
-        asked = self._request(request)
-        decision: Decision = await asked.when_decided()
+        job = self._find(name)
+        if job is None:
+            return "removed"
+        if not job.enabled:
+            return "disabled"
+        if not self.wants(job):
+            return "policy"
+        ticket = window.tickets[0]
+        if job.on_missed == "run-once" and self._satisfied(window, ticket):
+            return None
+        asked = self._request(RunRequest(name, "catchup", slot=ticket.slot, ticket=ticket))
+        decision = await asked.when_decided()
         if decision.kind == "deferred":
-            ticket.owner = self
+            if not ticket.closed:
+                ticket.owner = self
             return None if decision.reason == "overlap" else str(decision.reason)
+        record = await asked.when_ended()
+        if record is not None and record.ended_by == "shutdown":
+            return None
         window.tickets.popleft()
-        await asked.when_ended()
+        window.through(ticket.slot)
+        if window.tickets:
+            self._note(name, debt)
         return None
 
-    def _satisfied(self, ticket: SlotTicket) -> bool:
+    def _satisfied(self, window: Window, ticket: SlotTicket) -> bool:
         """Close the ticket of a run-once window if the job has been started since its slot."""
         started = self._last_start.get(ticket.job)
         if started is None or started[0] <= ticket.slot:
             return False
-        self._windows[ticket.job][0].tickets.popleft()
+        window.tickets.popleft()
         ticket.merged(int(started[0]) if started[1] is None else started[1])
         return True
 
     def _sleep(self, name: str, seconds: float) -> Deferred[None]:
         waiting: Deferred[None] = Deferred()
-        if not seconds:
+        if self._stopping:
             waiting.callback(None)
             return waiting
-
-        def over() -> None:
-            if not waiting.called:
-                waiting.callback(None)
-
-        timer = self._clock.callLater(seconds, over)
+        timer = self._clock.callLater(seconds, lambda: waiting.callback(None))
         self._sleeping[name] = waiting
 
-        def awake(_: Any) -> None:
+        def awake(_: object) -> None:
             self._sleeping.pop(name, None)
             if timer.active():
                 timer.cancel()
 
         return waiting.addCallback(awake)
 
-    def _checkpoint(self, name: str, kind: str, watermark: float | None) -> Deferred[bool]:
-        record = {
-            "kind": kind,
-            "watermark": "" if watermark is None else to_text(watermark),
-            "at": to_text(self._clock.now()),
-        }
+    def _note(self, name: str, debt: Debt) -> Deferred[bool]:
+        stretches, now = debt.stretches(), self._clock.now()
+        record = checkpoints.opened(stretches, now) if stretches else checkpoints.closed(now)
+        debt.noted = self._write(name, record)
+        return debt.noted
+
+    def _write(self, name: str, record: checkpoints.Record) -> Deferred[bool]:
         stream = streams.catchup(name)
         return self._store.write(
             name,
@@ -255,25 +406,6 @@ class CatchUp:
 
 
 def _close(window: Window, reason: str) -> None:
-    while window.tickets:
-        ticket = window.tickets.popleft()
+    for ticket in window.tickets:
         if not ticket.closed:
             ticket.missed(reason)
-
-
-def _watermarks(
-    store: Store, names: tuple[str, ...], now: float
-) -> dict[str, tuple[float | None, bool, int]]:
-    found = {}
-    for name in names:
-        mark = folds.watermark(store.records.read(streams.runs(name), strict=True), now)
-        checkpoint: Mapping[str, Any] | None = store.records.latest(streams.catchup(name))
-        is_open = checkpoint is not None and checkpoint.get("kind") == "open"
-        watermark = mark.instant
-        if is_open and checkpoint is not None:
-            opened_at = from_text(checkpoint.get("watermark"))
-            if opened_at is not None and (watermark is None or opened_at < watermark):
-                watermark = opened_at
-        if watermark is not None or is_open:
-            found[name] = (watermark, is_open, mark.ahead)
-    return found

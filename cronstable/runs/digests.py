@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cronstable.config.fingerprint import job_digest
 from cronstable.config.values import JobConfig
 
@@ -11,6 +13,11 @@ class Digests:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[JobConfig, str]] = {}
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget the jobs that are gone."""
+        for name in [name for name in self._known if name not in names]:
+            del self._known[name]
 
     def __call__(self, job: JobConfig) -> str:
         """Return the digest of C{job}, 64 hex digits (docs/fingerprint.md)."""

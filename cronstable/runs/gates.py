@@ -8,7 +8,7 @@ answers a hold or a L{No}.  Either may answer later, with a Deferred.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -53,6 +53,25 @@ class Claim(Protocol):
 
     def claim(self, request: RunRequest, job: JobConfig) -> Hold | No | Deferred[Hold | No]:
         """Take what the run needs; None of it when the answer is a L{No}."""
+
+
+@runtime_checkable
+class DecidesLate(Protocol):
+    """A judgement that says itself what follows when its answer is not there in time."""
+
+    def late(self, request: RunRequest, job: JobConfig) -> Judged:
+        """Return the judgement to go on with."""
+
+
+@runtime_checkable
+class ClaimsLate(Protocol):
+    """A claim that says itself what follows when its answer is not there in time."""
+
+    def late(self, request: RunRequest, job: JobConfig) -> Hold | No:
+        """Return what to go on with; the answer that is outstanding goes to L{came_late}."""
+
+    def came_late(self, answer: Hold | No, request: RunRequest, job: JobConfig) -> object:
+        """Take the answer that came after L{late} was asked."""
 
 
 class Leadership(Protocol):
@@ -147,7 +166,8 @@ class JobGates:
         return None
 
     def _overlap(self, request: RunRequest, job: JobConfig) -> Judged:
-        if job.concurrency_policy != "Forbid":
+        # What was missed waits for an idle moment whatever the policy: it must replace nothing.
+        if job.concurrency_policy != "Forbid" and request.cause != "catchup":
             return None
         live = self._live(job.name)
         if not live:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from cronstable.runs.record import RunRecord
+from cronstable.state.instants import to_text
 
 KEPT = 50
 
@@ -18,6 +19,7 @@ class History:
         self._last: dict[str, RunRecord] = {}
         self._last_run: dict[str, RunRecord] = {}
         self._last_verdict: dict[str, RunRecord] = {}
+        self._last_success: dict[str, RunRecord] = {}
 
     def add(self, record: RunRecord) -> None:
         """Enter a finished run; the latest is the one with the newest finish, ties to the later."""
@@ -36,6 +38,10 @@ class History:
             verdict = self._last_verdict.get(record.job)
             if verdict is None or record.finished_at >= verdict.finished_at:
                 self._last_verdict[record.job] = record
+        if record.outcome == "success":
+            success = self._last_success.get(record.job)
+            if success is None or record.finished_at >= success.finished_at:
+                self._last_success[record.job] = record
 
     def note_verdict(self, record: RunRecord) -> None:
         """Let a verdict of another node stand as the newest, without listing it."""
@@ -51,10 +57,11 @@ class History:
     def restore(self, job: str, records: Sequence[RunRecord]) -> None:
         """Put what an earlier process recorded before what this one has, oldest first."""
         ours = self.runs(job)
-        known = {(each.outcome, each.finished_at) for each in ours}
+        # What was written and read again is rounded to microseconds.
+        known = {(each.outcome, to_text(each.finished_at)) for each in ours}
         self.forget(job)
         for record in records:
-            if (record.outcome, record.finished_at) not in known:
+            if (record.outcome, to_text(record.finished_at)) not in known:
                 self.add(record)
         for record in ours:
             self.add(record)
@@ -75,7 +82,12 @@ class History:
         """Return the newest success or failure of C{job}; other outcomes say nothing."""
         return self._last_verdict.get(job)
 
+    def last_success(self, job: str) -> RunRecord | None:
+        """Return the newest success of C{job}."""
+        return self._last_success.get(job)
+
     def forget(self, job: str) -> None:
         """Drop all that is kept of C{job}."""
-        for kept in (self._rings, self._last, self._last_run, self._last_verdict):
-            kept.pop(job, None)  # type: ignore[attr-defined]
+        self._rings.pop(job, None)
+        for kept in (self._last, self._last_run, self._last_verdict, self._last_success):
+            kept.pop(job, None)

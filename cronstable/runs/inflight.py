@@ -10,7 +10,7 @@ docs/durability.md, "Crashes", tells an operator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ import attrs
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
+from cronstable.runs.reading import Open, for_each
 from cronstable.state import streams
 from cronstable.state.instants import from_text, to_text
 from cronstable.state.service import StoreService
@@ -58,7 +59,8 @@ class Inflight:
         self._store = store
         self._digest = digest
         self._start_time = start_time
-        self._open: set[str] = set()
+        self._open: dict[str, Mapping[str, Any]] = {}
+        self._seen: set[tuple[str, object, object]] = set()
         self._survivors: dict[str, Survivor] = {}
 
     @property
@@ -70,23 +72,20 @@ class Inflight:
         """The first of the job's live runs has started."""
         if not self._store.configured or job.name in self._open:
             return
-        self._open.add(job.name)
-        identity, digest = self._identity, self._digest(job)
-        record = {
+        record = self._open[job.name] = {
             "kind": "open",
-            "host": identity.host,
+            "host": self._identity.host,
             "proc": self.process,
             "pid": pid,
             "startedAt": to_text(started_at),
-            "jobDigest": digest,
+            "jobDigest": self._digest(job),
         }
         self._append(job.name, record)
 
     def closed(self, job: str, reason: str = "finished") -> None:
         """The last of the job's live runs has ended."""
-        if job not in self._open:
+        if self._open.pop(job, None) is None:
             return
-        self._open.discard(job)
         if not self._store.withdraw(job, "inflight"):
             self._append(job, self._closed_record(reason))
 
@@ -100,30 +99,54 @@ class Inflight:
         del self._survivors[job]
         return False
 
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget the survivors of jobs that are gone."""
+        for name in [name for name in self._survivors if name not in names]:
+            del self._survivors[name]
+
     async def reconcile(
         self,
-        jobs: Mapping[str, JobConfig],
-        live: Callable[[str], bool],
+        names: Open,
+        find: Callable[[str], JobConfig | None],
         interrupted: Interrupted,
     ) -> None:
         """
-        Look at what an earlier process of this host left open.
+        Look at what an earlier process of this host left open; C{interrupted} may be told of it.
 
-        Raises OSError if the store does not answer in time; it is tried at the next start then.
+        Raises OSError if the store does not answer; C{names} are those that are left then.
         """
-        names = tuple(jobs)
-        newest = await self._store.ask(lambda store: _newest(store, names))
-        for name, record in newest.items():
-            if not live(name):
-                self._reconcile(jobs[name], record, interrupted)
+
+        def found(name: str, records: list[Mapping[str, Any]]) -> None:
+            job = find(name)
+            if job is None:
+                return
+            before = self._left_open(records)
+            if before is not None:
+                self._reconcile(job, before, interrupted)
+            ours = self._open.get(name)
+            if ours is not None and (not records or records[-1] != ours or before is not None):
+                # A store that came up later, or that is another one, does not know of it yet.
+                self._append(name, ours)
+
+        await for_each(self._store, names, _records, found)
+
+    def _left_open(self, records: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Return what the last process of this host left open, unless a peer took it over."""
+        for record in reversed(records):
+            if record.get("reason") == "reconciled-takeover":
+                return None
+            if record.get("host") == self._identity.host and record.get("proc") != self.process:
+                return record if record.get("kind") == "open" else None
+        return None
 
     def _reconcile(
         self, job: JobConfig, record: Mapping[str, Any], interrupted: Interrupted
     ) -> None:
-        ours = record.get("host") == self._identity.host and record.get("proc") != self.process
         started_at = from_text(record.get("startedAt"))
-        if record.get("kind") != "open" or not ours or started_at is None:
+        key = job.name, record.get("proc"), record.get("startedAt")
+        if started_at is None or key in self._seen:
             return
+        self._seen.add(key)
         pid = record.get("pid")
         if isinstance(pid, int) and self._lives(pid, started_at):
             log.warning(
@@ -160,10 +183,7 @@ class Inflight:
         )
 
 
-def _newest(store: Store, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for name in names:
-        record = store.records.latest(streams.inflight(name))
-        if record is not None:
-            found[name] = record
+def _records(store: Store, name: str) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    found += store.records.read(streams.inflight(name), streams.INFLIGHT_KEEP, strict=True)
     return found

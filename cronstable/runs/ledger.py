@@ -14,7 +14,7 @@ from typing import Any
 from cronstable.config.values import JobConfig
 from cronstable.runs import rows
 from cronstable.runs.history import KEPT, History
-from cronstable.runs.reading import for_each
+from cronstable.runs.reading import Open, for_each
 from cronstable.runs.record import FinishedRun, RunRecord
 from cronstable.runs.redact import Masker, written_secrets
 from cronstable.state import folds, streams
@@ -69,12 +69,12 @@ class Ledger:
         self._append(job, row)
         return rows.record_of(job, row)
 
-    async def rehydrate(self, names: Iterable[str], history: History) -> int:
+    async def rehydrate(self, names: Open, history: History) -> int:
         """
         Fill the history of these jobs from the ledger, in finish order; return of how many.
 
         Rows that this process has entered meanwhile stay the newest.  Raises OSError if the store
-        does not answer in time; the jobs read so far are filled then.
+        does not answer; C{names} are those that are left then.
         """
         count = 0
 

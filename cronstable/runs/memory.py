@@ -10,7 +10,7 @@ docs/durability.md tells an operator what is promised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -19,20 +19,25 @@ from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
 from cronstable.platform import BootIdentity
+from cronstable.runs import checkpoints
 from cronstable.runs.bootmarks import BootMarks
-from cronstable.runs.catchup import CatchUp
+from cronstable.runs.catchup import EPOCH, CatchUp
+from cronstable.runs.checkpoints import Saved
 from cronstable.runs.digests import Digests
 from cronstable.runs.gates import Claim, Judge, Judged, No
 from cronstable.runs.index import Gap
 from cronstable.runs.inflight import Inflight
 from cronstable.runs.ledger import Ledger
+from cronstable.runs.missed import MOST_COUNTED
 from cronstable.runs.pauses import Pause
 from cronstable.runs.pausestore import PauseStore
+from cronstable.runs.reading import Open, for_each
 from cronstable.runs.record import FinishedRun, RunRecord
 from cronstable.runs.request import RunRequest
 from cronstable.runs.retrystore import RetryStore
 from cronstable.state.errors import TROUBLE
 from cronstable.state.service import StoreService
+from cronstable.state.workers import StoreSlow
 
 if TYPE_CHECKING:
     from cronstable.runs.run import Run
@@ -55,9 +60,14 @@ class Memory:
         digests = Digests()
         self._clock = clock
         self._store = store
-        self._began = clock.now()
-        self._history_is_back = False
-        self._missed_are_known = False
+        self._digests = digests
+        self._began: float | None = None
+        self._to_restore: Open | None = None
+        self._to_reconcile: Open | None = None
+        self._to_rearm: Open | None = None
+        self.settled = False
+        """Whether everything that the store says is known."""
+        self._taking_over = False
         self.ledger = Ledger(store)
         self.inflight = Inflight(clock, identity, store, digests, start_time)
         self.boot_marks = BootMarks(clock, identity, store, boot, digests, self.inflight.survivor)
@@ -82,14 +92,26 @@ class Memory:
             lambda name: runs.jobs.find(name),
             runs.when_idle,
             runs.bus,
+            lambda job: runs.gates.leadership.may_run(job),
         )
+        self.ledger.waits = self._may_hide
+        self.ledger.gave_up = self._nothing_missed
+
+    def installed(self, jobs: Mapping[str, JobConfig]) -> None:
+        """Another set of jobs is in force; from the first one on, due slots are fired."""
+        if self._began is None:
+            self._began = self._clock.now()
+        for keeper in (self._digests, self.inflight, self.pauses, self.catchup):
+            if keeper is not None:
+                keeper.keep_only(jobs)
 
     # what runs tell
 
-    def started(self, run: Run, first: bool) -> None:
-        """A run has launched, the C{first} live one of its job or not."""
-        if first:
-            self.inflight.opened(run.job, run.pid, run.started_at)
+    def started(self, run: Run) -> None:
+        """A run has launched."""
+        self.inflight.opened(run.job, run.pid, run.started_at)
+        if run.job.reboot and run.ticket.request.cause == "manual":
+            self.boot_marks.stands_for_boot(run.job)
 
     def finished(self, run: FinishedRun) -> None:
         """A run has ended and is in the history."""
@@ -97,7 +119,7 @@ class Memory:
 
     def skipped(self, record: RunRecord) -> None:
         """A paused job's slot has left a row in the history."""
-        self.ledger.skipped(record)
+        self.ledger.skipped(record, self._runs.jobs.find(record.job))
 
     def no_run_left(self, job: str) -> None:
         """The last live run of C{job} has ended."""
@@ -115,38 +137,37 @@ class Memory:
         """Take over slots that passed, if they are to be caught up with."""
         if job is None or self.catchup is None or not self.catchup.wants(job):
             return False
-        self.catchup.gap(gap, job)
+        self.catchup.gap(gap, job, self._runs.pause_of(job.name))
         return True
 
     def last_succeeded(self, remembered: Judge) -> Judge:
         """
         Return the depends-on-past gate that asks the ledger where memory may not know enough.
-
-        Memory knows enough when no other node writes and what was saved has been read.
         """
+        return _DependsOnPast(self, remembered)
 
-        def judge(request: RunRequest, job: JobConfig) -> Judged | Deferred[Judged]:
-            if not job.only_if_last_succeeded or not self._store.configured:
-                return remembered(request, job)
-            view = self._store.view
-            if self._history_is_back and view is not None and view.topology != "shared":
-                return remembered(request, job)
-            return Deferred.fromCoroutine(self._ask_ledger(remembered, request, job))
+    def remembers_all(self) -> bool:
+        """Return whether the ledger tells nothing that memory does not."""
+        view = self._store.view
+        if not self._store.configured:
+            return True
+        return (
+            not self._to_restore
+            and self._to_restore is not None
+            and view is not None
+            and view.topology != "shared"
+        )
 
-        return judge
+    def cannot_tell(self) -> bool:
+        """Return whether a gate that the store does not answer has to say no."""
+        return self._store.fail_closed
 
-    async def _ask_ledger(self, remembered: Judge, request: RunRequest, job: JobConfig) -> Judged:
-        try:
-            saved = await self.ledger.last_verdict(job.name)
-        except TROUBLE as error:
-            if self._store.fail_closed:
-                return No("store", f"the ledger cannot be read: {error}")
-        else:
-            known = self._runs.history.last_verdict(job.name)
-            if saved is not None and (known is None or saved.finished_at > known.finished_at):
-                self._runs.history.note_verdict(saved)
-        answer = remembered(request, job)
-        return answer if not isinstance(answer, Deferred) else await answer
+    async def learn_verdict(self, job: str) -> None:
+        """Take over the newest verdict in the ledger; raises OSError."""
+        saved = await self.ledger.last_verdict(job)
+        known = self._runs.history.last_verdict(job)
+        if saved is not None and (known is None or saved.finished_at > known.finished_at):
+            self._runs.history.note_verdict(saved)
 
     # when a store comes up
 
@@ -156,23 +177,21 @@ class Memory:
 
         Called when a store has been started, and each minute until all of it is known.
         """
-        if not self._store.on:
+        if not self._store.on or self._taking_over:
             return
+        self._taking_over = True
         try:
             await self._recall()
         except TROUBLE as error:
             log.warning("state: what was saved cannot be read yet: %s", error)
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is nothing left to take over."""
-        return not self._store.configured or self._missed_are_known
+        finally:
+            self._taking_over = False
 
     async def each_minute(self) -> None:
         """Ask for what is not known yet, and for pauses that other nodes have made."""
         if not self._store.on:
             return
-        if not self.settled:
+        if not self.settled or self._undecided():
             await self.take_over()
             return
         view = self._store.view
@@ -184,7 +203,8 @@ class Memory:
 
     def store_changed(self) -> None:
         """Another store is in force: what it says about interrupted runs is news."""
-        self._missed_are_known = False
+        self.settled = False
+        self._to_reconcile = self._to_rearm = None
 
     def stop(self) -> None:
         """Catch up with nothing any more."""
@@ -192,18 +212,101 @@ class Memory:
             self.catchup.stop()
 
     async def _recall(self) -> None:
-        runs, jobs = self._runs, self._runs.jobs.jobs
-        if not self._history_is_back:
-            count = await self.ledger.rehydrate(jobs, runs.history)
-            self._history_is_back = True
+        jobs = self._runs.jobs.jobs
+        if self._to_restore is None:
+            self._to_restore = Open.of(jobs)
+        if self._to_reconcile is None:
+            self._to_reconcile, self._to_rearm = Open.of(jobs), None
+        trouble: Exception | None = None
+        for step in (
+            self._restore,
+            self._reconcile,
+            self._read_pauses,
+            self._rearm,
+            self._catch_up,
+        ):
+            try:
+                await step()
+            except StoreSlow:
+                raise
+            except TROUBLE as error:
+                # One job whose records cannot be read is no reason to forget the others.
+                trouble = trouble or error
+        if trouble is not None:
+            raise trouble
+        self.settled = True
+
+    async def _restore(self) -> None:
+        runs, names = self._runs, self._to_restore
+        if not names:
+            return
+        asked = tuple(names)
+        try:
+            count = await self.ledger.rehydrate(names, runs.history)
+        finally:
             runs.revision += 1
-            log.info("state: rehydrated run history for %d job(s)", count)
-        await self.inflight.reconcile(jobs, lambda name: bool(runs.live(name)), self._interrupted)
-        await self._read_pauses()
-        await self.retries.rearm(jobs, self._is_busy, runs.retries)
-        if self.catchup is not None and not self._missed_are_known:
-            await self.catchup.at_start(jobs.values(), self._began)
-        self._missed_are_known = True
+            self._enter_missed(name for name in asked if name not in names)
+        log.info("state: rehydrated run history for %d job(s)", count)
+
+    async def _reconcile(self) -> None:
+        if self._to_reconcile:
+            find = self._runs.jobs.find
+            await self.inflight.reconcile(self._to_reconcile, find, self._interrupted)
+
+    async def _rearm(self) -> None:
+        runs = self._runs
+        if self._to_rearm is None:
+            self._to_rearm = await self.retries.saved(runs.jobs.jobs)
+        await self.retries.rearm(
+            self._to_rearm, runs.jobs.find, runs.history.last_run, runs.retries
+        )
+
+    async def _catch_up(self) -> None:
+        catchup = self.catchup
+        assert catchup is not None
+        now, wanted = self._clock.now(), {job.name: job for job in self._undecided()}
+
+        def found(name: str, saved: Saved) -> None:
+            catchup.decide(wanted[name], saved, self._began or now)
+            self.ledger.release(name)
+
+        await for_each(
+            self._store,
+            Open.of(wanted),
+            lambda store, name: checkpoints.read(store, name, now),
+            found,
+        )
+        catchup.all_decided(self._runs.jobs.jobs.values())
+
+    def _undecided(self) -> list[JobConfig]:
+        """Return the jobs of which it is still to be found out what they missed."""
+        if self.catchup is None:
+            return []
+        return self.catchup.undecided(self._runs.jobs.jobs.values())
+
+    def _may_hide(self, job: JobConfig) -> bool:
+        return self.catchup is not None and self.catchup.may_owe(job)
+
+    def _nothing_missed(self, job: str) -> None:
+        if self.catchup is not None:
+            self.catchup.decide_nothing(job)
+        self.ledger.release(job)
+
+    def _enter_missed(self, names: Iterable[str]) -> None:
+        """Enter the slots that passed before this process and are not caught up with."""
+        began = self._began or self._clock.now()
+        for name in names:
+            job = self._runs.jobs.find(name)
+            schedule = None if job is None else job.schedule
+            if job is None or schedule is None or not job.enabled or job.on_missed != "skip":
+                continue
+            last = [r.finished_at for r in self._runs.history.runs(job.name)]
+            before = max((each for each in last if each <= began), default=None)
+            if before is None or (first := schedule.next(before)) is None or first > began:
+                continue
+            until = schedule.previous(began + 1)
+            count = schedule.count(before, began, MOST_COUNTED)
+            self._runs.book.gap(job.name, EPOCH, first, until or first, count, "down")
 
     def _interrupted(self, job: str, started_at: float, host: str, owed: bool) -> None:
         record = self.ledger.interrupted(job, started_at, host, owed)
@@ -211,10 +314,44 @@ class Memory:
             self._runs.history.add_interrupted(record)
             self._runs.revision += 1
 
-    def _is_busy(self, name: str) -> bool:
-        return bool(self._runs.live(name)) or self._runs.retries.current(name) is not None
-
     async def _read_pauses(self) -> None:
-        jobs = self._runs.jobs.jobs
-        for name, pause in (await self.pauses.read(jobs)).items():
-            self._runs.take_pause(name, pause)
+        def found(name: str, pause: Pause | None) -> None:
+            if self._runs.jobs.find(name) is not None:
+                self._runs.take_pause(name, pause)
+
+        await self.pauses.read(Open.of(self._runs.jobs.jobs), found)
+
+
+class _DependsOnPast:
+    """The depends-on-past gate of a daemon with a store."""
+
+    def __init__(self, memory: Memory, remembered: Judge) -> None:
+        self._memory = memory
+        self._remembered = remembered
+
+    def __call__(self, request: RunRequest, job: JobConfig) -> Judged | Deferred[Judged]:
+        """Judge by memory and ledger, whichever knows the newer run."""
+        if not job.only_if_last_succeeded or self._memory.remembers_all():
+            return self._remembered(request, job)
+        return Deferred.fromCoroutine(self._ask(request, job))
+
+    def late(self, request: RunRequest, job: JobConfig) -> Judged:
+        """Judge without the ledger, as C{state.onStoreUnavailable} says."""
+        return self._without_ledger(request, job, "the ledger does not answer in time")
+
+    async def _ask(self, request: RunRequest, job: JobConfig) -> Judged:
+        try:
+            await self._memory.learn_verdict(job.name)
+        except TROUBLE as error:
+            return self._without_ledger(request, job, f"the ledger cannot be read: {error}")
+        return self._by_memory(request, job)
+
+    def _without_ledger(self, request: RunRequest, job: JobConfig, why: str) -> Judged:
+        if self._memory.cannot_tell():
+            return No("store", why)
+        return self._by_memory(request, job)
+
+    def _by_memory(self, request: RunRequest, job: JobConfig) -> Judged:
+        judged = self._remembered(request, job)
+        assert not isinstance(judged, Deferred), "what memory knows needs no wait"
+        return judged

@@ -6,12 +6,13 @@ The newest record of a job decides, whatever host wrote it (docs/durability.md, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from cronstable.clock import Clock
 from cronstable.identity import Identity
 from cronstable.runs.pauses import Pause
+from cronstable.runs.reading import Open, for_each
 from cronstable.state import streams
 from cronstable.state.instants import from_text, to_text
 from cronstable.state.service import StoreService
@@ -25,6 +26,8 @@ class PauseStore:
         self._clock = clock
         self._identity = identity
         self._store = store
+        self._ours: dict[str, Mapping[str, Any]] = {}
+        """What was last done here; the store may not have it, or not yet."""
 
     def paused(self, job: str, pause: Pause) -> None:
         """A job was paused."""
@@ -44,25 +47,46 @@ class PauseStore:
         """A job was resumed, paused or not."""
         self._append(job, {"kind": "resumed", "by": by, "channel": channel})
 
-    async def read(self, jobs: Iterable[str]) -> dict[str, Pause | None]:
+    async def read(self, names: Open, found: Callable[[str, Pause | None], object]) -> None:
         """
-        Return the pause in force, or None, of each job that has a record at all.
+        Call C{found} with the pause in force, or None, of each job that has a record at all.
 
-        Raises OSError if the store does not answer in time.
+        What was done here later than the newest record counts, and is written again.  Raises
+        OSError if the store does not answer.
         """
-        names = tuple(jobs)
-        newest = await self._store.ask(lambda store: _newest(store, names))
         now = self._clock.now()
-        return {job: _pause(record, now) for job, record in newest.items()}
+
+        def newest(job: str, record: Mapping[str, Any] | None) -> None:
+            ours = self._ours.get(job)
+            if ours is not None and (record is None or _at(record) < _at(ours)):
+                self._write(job, ours)
+            elif record is not None:
+                found(job, _pause(record, now))
+
+        await for_each(self._store, names, _newest, newest)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget what was done to jobs that are gone."""
+        for job in [job for job in self._ours if job not in names]:
+            del self._ours[job]
 
     def _append(self, job: str, record: Mapping[str, Any]) -> None:
         stamped = {**record, "at": to_text(self._clock.now()), "host": self._identity.host}
-        stream = streams.paused(job)
-        self._store.write(
-            job,
-            "pause",
-            lambda store: store.records.append(stream, stamped, keep=streams.PAUSE_KEEP),
-        )
+        self._ours[job] = stamped
+        self._write(job, stamped)
+
+    def _write(self, job: str, record: Mapping[str, Any]) -> None:
+        if self._store.configured:
+            stream = streams.paused(job)
+            self._store.write(
+                job,
+                "pause",
+                lambda store: store.records.append(stream, record, keep=streams.PAUSE_KEEP),
+            )
+
+
+def _at(record: Mapping[str, Any]) -> float:
+    return from_text(record.get("at")) or 0.0
 
 
 def _pause(record: Mapping[str, Any], now: float) -> Pause | None:
@@ -73,10 +97,6 @@ def _pause(record: Mapping[str, Any], now: float) -> Pause | None:
     return Pause(since, until, note, by, str(record.get("channel") or "api"))
 
 
-def _newest(store: Store, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for name in names:
-        record = store.records.latest(streams.paused(name))
-        if record is not None:
-            found[name] = record
-    return found
+def _newest(store: Store, job: str) -> Mapping[str, Any] | None:
+    record: Mapping[str, Any] | None = store.records.latest(streams.paused(job), strict=True)
+    return record

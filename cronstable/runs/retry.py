@@ -43,8 +43,8 @@ class PendingRetry:
 class Journal(Protocol):
     """Where what is armed outlives the process."""
 
-    def pending(self, job: JobConfig, attempt: int, not_before: float) -> object:
-        """An attempt is armed, due at C{not_before} (epoch seconds)."""
+    def pending(self, job: JobConfig, attempt: int, not_before: float, slot: int | None) -> object:
+        """An attempt that stands for C{slot} is armed, due at C{not_before} (epoch seconds)."""
 
     def settled(self, job: str, reason: str, attempt: int | None = None) -> object:
         """Nothing is armed any more, for C{reason}."""
@@ -53,7 +53,7 @@ class Journal(Protocol):
 class NoJournal:
     """Nothing outlives the process."""
 
-    def pending(self, job: JobConfig, attempt: int, not_before: float) -> None:
+    def pending(self, job: JobConfig, attempt: int, not_before: float, slot: int | None) -> None:
         """Keep nothing."""
 
     def settled(self, job: str, reason: str, attempt: int | None = None) -> None:
@@ -71,6 +71,7 @@ class RetrySequence:
         "job",
         "next_delay",
         "not_before",
+        "owed",
         "policy",
         "reported",
         "slot",
@@ -89,6 +90,7 @@ class RetrySequence:
         self.reported = True
         self.time_is_up = False
         self.ended = False
+        self.owed = False
 
     @property
     def exhausted(self) -> bool:
@@ -134,11 +136,13 @@ class Retries:
         sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, slot)
         return sequence
 
-    def resume(self, job: JobConfig, attempt: int, not_before: float) -> None:
+    def resume(
+        self, job: JobConfig, attempt: int, not_before: float, slot: int | None = None
+    ) -> None:
         """Go on with a sequence of an earlier process: C{attempt} is due at C{not_before}."""
         if self._stopped:
             return
-        sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, None)
+        sequence = self._sequences[job.name] = RetrySequence(job.name, job.retry, slot)
         delay = 0.0
         for _ in range(min(attempt, MOST_REPLAYED)):
             delay = sequence.advance()
@@ -183,7 +187,7 @@ class Retries:
             _number(delay),
         )
         not_before = sequence.not_before or 0.0
-        self.journal.pending(job, sequence.count, not_before)
+        self.journal.pending(job, sequence.count, not_before, sequence.slot)
         self._bus.publish(RetryScheduled(job.name, sequence.count, not_before, delay))
         return True
 
@@ -210,6 +214,7 @@ class Retries:
         sequence = self._sequences.pop(job, None)
         if sequence is not None:
             sequence.ended = True
+            sequence.owed = reason is None
             self._disarm(sequence)
             if sequence.count and reason is not None:
                 self.journal.settled(job, reason, sequence.count)
@@ -286,6 +291,9 @@ class Retries:
             )
             if decision.reason == "disabled":
                 self.end(sequence.job, "disabled")
+            elif decision.reason == "overlap":
+                # The run in its way goes on with the sequence; the attempt itself is over.
+                self.journal.settled(sequence.job, "superseded", sequence.count)
 
 
 def _number(value: float) -> str:

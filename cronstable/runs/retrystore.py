@@ -10,7 +10,7 @@ docs/retries.md tells an operator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -19,7 +19,8 @@ from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
 from cronstable.runs.gates import Hold, No
-from cronstable.runs.record import Cause
+from cronstable.runs.reading import Open, for_each
+from cronstable.runs.record import Cause, RunRecord
 from cronstable.runs.request import RunRequest
 from cronstable.runs.retry import Retries, RetrySequence
 from cronstable.state import folds, streams
@@ -28,6 +29,11 @@ from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable")
+
+Saved = tuple[Mapping[str, Any], float | None]
+"""A pending record, and when the job last really ran."""
+
+UNNOTED = No("store", "the store cannot note that the attempt launches")
 
 Digest = Callable[[JobConfig], str]
 Covers = Callable[[JobConfig], Awaitable[bool]]
@@ -55,19 +61,20 @@ class RetryStore:
 
     # the journal that the sequences keep
 
-    def pending(self, job: JobConfig, attempt: int, not_before: float) -> None:
+    def pending(self, job: JobConfig, attempt: int, not_before: float, slot: int | None) -> None:
         """An attempt is armed."""
-        if self._store.configured:
-            self._append(
-                job.name,
-                {
-                    "kind": "pending",
-                    "attempt": attempt,
-                    "notBefore": to_text(not_before),
-                    "jobDigest": self._digest(job),
-                    **self._stamp(),
-                },
-            )
+        if not self._store.configured:
+            return
+        record = {
+            "kind": "pending",
+            "attempt": attempt,
+            "notBefore": to_text(not_before),
+            "jobDigest": self._digest(job),
+            **self._stamp(),
+        }
+        if slot is not None:
+            record["slot"] = to_text(slot)
+        self._append(job.name, record)
 
     def settled(self, job: str, reason: str, attempt: int | None = None) -> Deferred[bool]:
         """Nothing is armed any more, for C{reason}; fire with whether that was written."""
@@ -80,53 +87,98 @@ class RetryStore:
 
     def claim(self, request: RunRequest, job: JobConfig) -> Hold | No | Deferred[Hold | No]:
         """Settle the attempt as launched, before it is."""
-        sequence = request.origin
-        if not self._store.configured or not isinstance(sequence, RetrySequence):
+        sequence = _sequence_of(request)
+        if not self._store.configured or sequence is None:
             return _Launched(self, job, None)
         return self.settled(job.name, "launched", request.attempt).addCallback(
             self._claimed, job, sequence
         )
 
+    def late(self, request: RunRequest, job: JobConfig) -> Hold | No:
+        """Launch although it is not noted, or not, as C{state.onStoreUnavailable} says."""
+        if self._store.fail_closed:
+            return UNNOTED
+        return _Launched(self, job, _sequence_of(request))
+
+    def came_late(self, answer: Hold | No, request: RunRequest, job: JobConfig) -> None:
+        """Note that an attempt is owed after all if it was put off and then noted as launched."""
+        if self._store.fail_closed and not isinstance(answer, No):
+            answer.undo()
+
     def _claimed(self, written: bool, job: JobConfig, sequence: RetrySequence) -> Hold | No:
         if not written and self._store.fail_closed:
-            return No("store", "the store cannot note that the attempt launches")
+            return UNNOTED
         return _Launched(self, job, sequence)
 
     # a new start
 
+    async def saved(self, jobs: Collection[str]) -> Open:
+        """
+        Return the jobs to ask about, in this configuration or not; raises OSError.
+        """
+        prefix = streams.retries("")
+        found = await self._store.ask(lambda store: store.streams(prefix).names)
+        gone = [name[len(prefix) :] for name in found]
+        return Open.of([*jobs, *(name for name in gone if name not in jobs)])
+
     async def rearm(
         self,
-        jobs: Mapping[str, JobConfig],
-        busy: Callable[[str], bool],
+        names: Open,
+        find: Callable[[str], JobConfig | None],
+        last_run: Callable[[str], RunRecord | None],
         retries: Retries,
     ) -> None:
         """
         Arm again what an earlier process of this host left pending; settle what no longer holds.
 
-        Raises OSError if the store does not answer in time.
+        Raises OSError if the store does not answer; C{names} are those that are left then.
         """
-        names = tuple(name for name, job in jobs.items() if job.retry.maximum_retries)
-        names += tuple(n for n, job in jobs.items() if not job.retry.maximum_retries)
-        found = await self._store.ask(lambda store: _newest(store, names))
-        for name, (record, last_run) in found.items():
-            job = jobs[name]
-            if record.get("kind") != "pending" or busy(name):
-                continue
-            if record.get("host") != self._identity.host:
+        pending: list[tuple[str, Saved]] = []
+
+        def found(name: str, saved: Saved | None) -> None:
+            if saved is not None:
+                pending.append((name, saved))
+
+        try:
+            await for_each(self._store, names, _newest, found)
+        finally:
+            for name, (record, ran) in pending:
+                seen = last_run(name)
+                ran = max(ran or 0.0, seen.finished_at if seen is not None else 0.0)
+                await self._rearm(name, find(name), record, ran, retries)
+
+    async def _rearm(
+        self,
+        name: str,
+        job: JobConfig | None,
+        record: Mapping[str, Any],
+        last_run: float,
+        retries: Retries,
+    ) -> None:
+        if record.get("host") != self._identity.host:
+            if job is not None:
                 self._say_foreign(job, record)
-                continue
+            return
+        current = retries.current(name)
+        if current is not None and current.count:
+            return  # It is of this process.
+        reason = "superseded" if current is not None else None
+        if reason is None:
             reason = await self._why_not(job, record, last_run)
-            if reason is not None:
-                self.settled(name, reason, _attempt(record))
-                continue
-            attempt, not_before = _attempt(record), from_text(record.get("notBefore"))
-            assert attempt is not None and not_before is not None
-            retries.resume(job, attempt, not_before)
-            log.info("Job %s: re-armed pending retry #%d", name, attempt)
+        if reason is not None or job is None:
+            self.settled(name, reason or "job-removed", _attempt(record))
+            return
+        attempt, not_before = _attempt(record), from_text(record.get("notBefore"))
+        assert attempt is not None and not_before is not None
+        slot = from_text(record.get("slot"))
+        retries.resume(job, attempt, not_before, None if slot is None else int(slot))
+        log.info("Job %s: re-armed pending retry #%d", name, attempt)
 
     async def _why_not(
-        self, job: JobConfig, record: Mapping[str, Any], last_run: float | None
+        self, job: JobConfig | None, record: Mapping[str, Any], last_run: float
     ) -> str | None:
+        if job is None:
+            return "job-removed"
         attempt, not_before = _attempt(record), from_text(record.get("notBefore"))
         written = from_text(record.get("at"))
         if attempt is None or not_before is None:
@@ -141,7 +193,7 @@ class RetryStore:
         deadline = job.starting_deadline
         if deadline is not None and self._clock.now() - not_before > deadline:
             return "deadline-passed"
-        if last_run is not None and written is not None and last_run > written:
+        if written is not None and last_run > written:
             return "superseded-by-run"
         if job.reboot and not await self._covers(job):
             return "superseded-by-reboot"
@@ -177,15 +229,22 @@ class _Launched:
         self._store = store
         self._job = job
         self._sequence = sequence
+        self._not_before = None if sequence is None else sequence.not_before
 
     def release(self) -> None:
         """The attempt has run."""
 
     def undo(self) -> None:
         """The attempt did not launch: it is owed at the instant that it was owed before."""
-        sequence = self._sequence
-        if sequence is not None and not sequence.ended and sequence.not_before is not None:
-            self._store.pending(self._job, sequence.count, sequence.not_before)
+        sequence, not_before = self._sequence, self._not_before
+        if sequence is None or not_before is None:
+            return
+        if not sequence.ended or sequence.owed:
+            self._store.pending(self._job, sequence.count, not_before, sequence.slot)
+
+
+def _sequence_of(request: RunRequest) -> RetrySequence | None:
+    return request.origin if isinstance(request.origin, RetrySequence) else None
 
 
 def _attempt(record: Mapping[str, Any]) -> int | None:
@@ -193,14 +252,9 @@ def _attempt(record: Mapping[str, Any]) -> int | None:
     return attempt if type(attempt) is int and attempt >= 1 else None
 
 
-def _newest(
-    store: Store, names: Iterable[str]
-) -> dict[str, tuple[Mapping[str, Any], float | None]]:
-    found: dict[str, tuple[Mapping[str, Any], float | None]] = {}
-    for name in names:
-        record = store.records.latest(streams.retries(name))
-        if record is not None and record.get("kind") == "pending":
-            rows = store.records.read(streams.runs(name), strict=True)
-            last = folds.last_real_run(rows, store.tree.clock.now())
-            found[name] = (record, last.instant)
-    return found
+def _newest(store: Store, name: str) -> Saved | None:
+    record = store.records.latest(streams.retries(name), strict=True)
+    if record is None or record.get("kind") != "pending":
+        return None
+    rows = store.records.read(streams.runs(name), strict=True)
+    return record, folds.last_real_run(rows, store.tree.clock.now()).instant

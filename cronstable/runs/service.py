@@ -205,6 +205,8 @@ class RunService(Service):
             self.pauses.lift(name)
             self._specs.pop(name, None)
             self._forget_if_gone(name)
+        if self._memory is not None:
+            self._memory.installed(jobs.jobs)
 
     # stopping
 
@@ -212,6 +214,7 @@ class RunService(Service):
         """Launch nothing any more; what waits is closed as missed."""
         self.gates.draining = True
         self._completion.stopping = True
+        self._admission.hurry()
         self.retries.quiesce()
         for lane in tuple(self._lanes.values()):
             lane.drop_waiting("shutdown")
@@ -352,7 +355,7 @@ class RunService(Service):
         request = run.ticket.request
         assert run.pid is not None
         if self._memory is not None:
-            self._memory.started(run, len(self._live_of(run.job.name)) == 1)
+            self._memory.started(run)
         self.bus.publish(
             RunStarted(
                 run.job,

@@ -158,9 +158,7 @@ class StoreService(Service):
             return fail(StoreOff("no store is running"))
         return within(self._clock, bound, opened.run(question))
 
-    def write(
-        self, key: str, kind: Kind, operation: Operation, size: int = 0
-    ) -> Deferred[bool]:
+    def write(self, key: str, kind: Kind, operation: Operation, size: int = 0) -> Deferred[bool]:
         """
         Write after everything asked for C{key} before; fire with whether it was written.
 

@@ -1,5 +1,6 @@
 """
-What keeps a store tidy: a manifest at each start and every six hours, a collection once a day.
+What keeps a store tidy: a manifest at each start and every six hours; a collection in the first
+minutes of a process, then once a day.
 
 docs/durability.md, "Collecting what nobody wants", tells an operator.
 """
@@ -30,7 +31,7 @@ class Upkeep:
         self._host = host
         self._store = store
         self._manifest_at: float | None = None
-        self._collect_at = clock.seconds() + COLLECT_EVERY
+        self._collect_at = clock.seconds()
         self._collecting = False
 
     def begin(self, names: Names, job_set_id: str) -> None:

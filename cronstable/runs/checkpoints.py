@@ -1,0 +1,115 @@
+"""
+Checkpoints of catch-up: what a job still owes, said in the store before it is run.
+
+The newest record of C{catchup/JOB} decides.  C{open} names the instant after which slots are owed
+and, where this implementation wrote it, the exact stretches; C{close} says that nothing is owed.
+docs/store-format.md, "Streams", specifies the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from cronstable.runs.missed import Stretch
+from cronstable.state import folds, streams
+from cronstable.state.instants import from_text, to_text
+from cronstable.state.store import Store
+
+Record = Mapping[str, Any]
+
+
+@attrs.frozen
+class Saved:
+    """What the store says about the slots of one job."""
+
+    watermark: float | None = None
+    """The latest finish in the ledger, or None."""
+    ahead: int = 0
+    """Rows of the ledger that are too far ahead of the clock to count."""
+    newest: float | None = None
+    """The latest finish of all, those ahead of the clock among them."""
+    open: Record | None = None
+    """The newest checkpoint, if it is open."""
+    pauses: tuple[Stretch, ...] = ()
+
+    def owed(self, until: float) -> list[Stretch]:
+        """Return the stretches up to C{until} whose slots are owed, oldest first."""
+        if self.open is None:
+            return [] if self.watermark is None else _ascending([Stretch(self.watermark, until)])
+        saved = _stretches(self.open.get("windows"))
+        if saved is None:
+            marks = [from_text(self.open.get("watermark")), self.watermark]
+            known = [each for each in marks if each is not None]
+            return _ascending([Stretch(min(known), until)] if known else [])
+        rest = Stretch(max([each.until for each in saved] + [self.watermark or 0.0]), until)
+        return _ascending([*saved, rest])
+
+
+def read(store: Store, job: str, now: float) -> Saved:
+    """Return what the store says about C{job}; raises OSError or Unreadable."""
+    rows = store.records.read(streams.runs(job), strict=True)
+    mark = folds.watermark(rows, now)
+    newest = max((each for row in rows if (each := folds.finished(row)) is not None), default=None)
+    checkpoint = store.records.latest(streams.catchup(job), strict=True)
+    is_open = checkpoint is not None and checkpoint.get("kind") == "open"
+    pauses = pauses_of(store.records.read(streams.paused(job)))
+    return Saved(mark.instant, mark.ahead, newest, checkpoint if is_open else None, pauses)
+
+
+def opened(stretches: Sequence[Stretch], now: float) -> Record:
+    """Return the record that says what is owed; C{stretches} is not empty."""
+    return {
+        "kind": "open",
+        "watermark": to_text(min(each.after for each in stretches)),
+        "windows": [[to_text(each.after), to_text(each.until)] for each in stretches],
+        "at": to_text(now),
+    }
+
+
+def closed(now: float) -> Record:
+    """Return the record that says that nothing is owed."""
+    return {"kind": "close", "watermark": "", "at": to_text(now)}
+
+
+def pauses_of(records: Sequence[Record]) -> tuple[Stretch, ...]:
+    """Return the stretches that a job was paused for, as its pause records tell."""
+    found: list[Stretch] = []
+    for record in records:
+        at, since = from_text(record.get("at")), from_text(record.get("since"))
+        if found and at is not None and at < found[-1].until:
+            found[-1] = Stretch(found[-1].after, at)
+        until = from_text(record.get("until"))
+        if record.get("kind") == "paused" and since is not None and until is not None:
+            found.append(Stretch(since, until))
+    return tuple(found)
+
+
+def _stretches(value: Any) -> list[Stretch] | None:
+    """Return stretches as a record spells them, None if it spells none."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2:
+            return None
+        after, until = from_text(pair[0]), from_text(pair[1])
+        if after is None or until is None:
+            return None
+        found.append(Stretch(after, until))
+    return found or None
+
+
+def _ascending(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Return C{stretches} in order, empty ones left out and overlapping ones joined."""
+    joined: list[Stretch] = []
+    for each in sorted(stretches, key=lambda stretch: stretch.after):
+        if each.after >= each.until:
+            continue
+        if joined and each.after < joined[-1].until:
+            joined[-1] = Stretch(joined[-1].after, max(joined[-1].until, each.until))
+        else:
+            joined.append(each)
+    return joined
