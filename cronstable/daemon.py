@@ -107,7 +107,8 @@ class Daemon(Service):
         background("opening the rooms", self._open(configured.config))
         self._chores.startService()
         self.reload.startService()
-        _settle_memory()
+        # The classes that importing has left over are not worth the time of finding them here.
+        _keep_what_is()
 
     async def _open(self, config: Config) -> None:
         # Who reads the API right after a restart should find the history there.
@@ -139,7 +140,9 @@ class Daemon(Service):
         self.rooms.bus.publish(
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
         )
-        _settle_memory()
+        # Garbage that is kept with the configuration would stay for good.
+        gc.collect()
+        _keep_what_is()
         await self.rooms.reconcile_store(configured.config)
         await self.rooms.reconcile(configured.config)
         self._logging.apply(configured.config.logging)
@@ -180,11 +183,10 @@ class Daemon(Service):
         self._signals.remove()
 
 
-def _settle_memory() -> None:
-    """Keep the garbage collector from walking the configuration again and again."""
-    # Garbage that is frozen with it would stay for good.
-    gc.collect()
+def _keep_what_is() -> None:
+    """Let the garbage collector look only at what is made from now on."""
     gc.freeze()
+    gc.enable()
 
 
 def unserved(config: Config) -> list[str]:

@@ -100,9 +100,12 @@ def _use_config(parser: ArgumentParser, options: Namespace, level: int, *, bare:
 
         return validate(options.config)
     options.log_level = level
+    import gc
+
     from cronstable.signals import EarlySignals
 
     EarlySignals().install()
+    gc.disable()  # See cronstable.tap; the daemon enables it again.
     from cronstable import daemon
 
     status: int = daemon.run(options)
