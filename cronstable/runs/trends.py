@@ -7,6 +7,8 @@ docs/http-api.md, "Trends", specifies the windows.
 from __future__ import annotations
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -18,6 +20,9 @@ from cronstable.state.store import Store
 
 MOST_ROWS = 5000
 """The newest rows of the ledger that trends look at."""
+
+REMEMBERED = 20_000
+"""Rows kept in memory, about 200 bytes each."""
 
 WINDOWS: tuple[tuple[str, float | None], ...] = (
     ("1h", 3600.0),
@@ -62,22 +67,57 @@ R = TypeVar("R", bound=Ran)
 S = TypeVar("S")
 
 
-def ledger_runs(store: Store, job: str) -> list[LedgerRun]:
+class Ledgers:
     """
-    Return the newest runs in a job's ledger, in stream order.
+    Reads ledgers for statistics; of one that was read before only the new rows are read.
 
-    Raises OSError, or L{Unreadable} where there are rows and none of them can be read.
+    Any thread may call.  At most C{remembered} rows are kept, those of the jobs last asked for.
     """
-    stream = streams.runs(job)
-    found = store.records.picked(stream, _run_of, MOST_ROWS)
-    if not found and store.records.files(names.token(stream)):
-        raise Unreadable(stream, "none of its rows can be read")
-    return [run for run in found if run is not None]
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, dict[str, LedgerRun | None]] = OrderedDict()
+        self._rows = 0
+
+    def runs(self, store: Store, job: str) -> list[LedgerRun]:
+        """
+        Return the newest runs in a job's ledger, in stream order.
+
+        Raises OSError, or L{Unreadable} where there are rows and none of them can be read.
+        """
+        stream = streams.runs(job)
+        known = self._taken(job)
+        found = store.records.picked(stream, _run_of, MOST_ROWS, known)
+        if not found and store.records.files(names.token(stream)):
+            raise Unreadable(stream, "none of its rows can be read")
+        self._keep(job, found)
+        return [run for file in sorted(found) if (run := found[file]) is not None]
+
+    def _taken(self, job: str) -> dict[str, LedgerRun | None]:
+        with self._lock:
+            known = self._known.pop(job, {})
+            self._rows -= len(known)
+        return known
+
+    def _keep(self, job: str, found: dict[str, LedgerRun | None]) -> None:
+        with self._lock:
+            self._rows += len(found) - len(self._known.pop(job, ()))
+            self._known[job] = found
+            while self._rows > self._remembered:
+                self._rows -= len(self._known.popitem(last=False)[1])
 
 
 def windowed(runs: Sequence[R], now: float, summary: Callable[[Sequence[R]], S]) -> dict[str, S]:
     """Return the C{summary} of the runs in each window that ends C{now}, by its name."""
-    return {name: summary(_since(runs, now, span)) for name, span in WINDOWS}
+    found: dict[str, S] = {}
+    inside: Sequence[R] | None = None
+    for name, span in WINDOWS:
+        wider = _since(runs, now, span)
+        if inside is None or len(wider) > len(inside):
+            inside, summed = wider, summary(wider)
+        found[name] = summed
+    return found
 
 
 def _since(runs: Sequence[R], now: float, span: float | None) -> Sequence[R]:

@@ -120,18 +120,24 @@ class Records:
         return [data for _, data in self.items(stream, limit, strict=strict)]
 
     @measured("list")
-    def picked(self, stream: str, pick: Callable[[Data], T], limit: int | None = None) -> list[T]:
+    def picked(
+        self, stream: str, pick: Callable[[Data], T], limit: int, known: Mapping[str, T]
+    ) -> dict[str, T]:
         """
-        Return what C{pick} makes of each record that L{read} returns, in stream order.
+        Return what C{pick} makes of each of the newest C{limit} records, by file, newest first.
 
-        It keeps nothing else of them, and is faster for that than L{read}.
+        Records never change, so what is C{known} from an earlier call is not read again.  What
+        cannot be read or understood is treated as L{read} does.
         """
         directory = self._directory(names.token(stream))
-        files = _record_files(names_or_none(self._tree.files, directory))
-        found = [
-            pick(data) for _, data in self._newest_first(directory, files, stream, limit, False)
-        ]
-        found.reverse()
+        newest = _record_files(names_or_none(self._tree.files, directory))[-limit:]
+        unread = [file for file in newest if file not in known]
+        found = {
+            file: pick(data)
+            for file, data in self._newest_first(directory, unread, stream, None, False)
+        }
+        if len(unread) < len(newest):
+            found.update((file, known[file]) for file in reversed(newest) if file in known)
         return found
 
     def latest(self, stream: str, *, strict: bool = False) -> Data | None:

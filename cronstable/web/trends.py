@@ -11,7 +11,7 @@ from collections import OrderedDict
 from klein import Klein
 from twisted.internet.defer import Deferred
 
-from cronstable.runs.trends import ledger_runs, windowed
+from cronstable.runs.trends import Ledgers, windowed
 from cronstable.state.errors import TROUBLE
 from cronstable.state.store import Store
 from cronstable.web import views
@@ -40,6 +40,7 @@ class TrendRoutes:
 
     def __init__(self, context: Context) -> None:
         self._house = context.house
+        self._ledgers = Ledgers()
         self._kept: OrderedDict[str, Kept[views.Json]] = OrderedDict()
 
     async def trends(self, request: ApiRequest, name: str) -> bytes:
@@ -53,7 +54,9 @@ class TrendRoutes:
     def _of(self, name: str) -> Deferred[views.Json]:
         kept = self._kept.get(name)
         if kept is None:
-            kept = Kept(self._house.clock, lambda: _saved(self._house, name), lambda _: FRESH)
+            kept = Kept(
+                self._house.clock, lambda: _saved(self._house, self._ledgers, name), lambda _: FRESH
+            )
             self._kept[name] = kept
             if len(self._kept) > KEPT_JOBS:
                 self._kept.popitem(last=False)
@@ -68,11 +71,11 @@ def remembered(house: House, name: str) -> views.Json:
     return _shown(name, "memory", now, windowed(house.runs.history.runs(name), now, views.stats))
 
 
-async def _saved(house: House, name: str) -> views.Json:
+async def _saved(house: House, ledgers: Ledgers, name: str) -> views.Json:
     now = house.clock.now()
 
     def read(store: Store) -> dict[str, views.Json]:
-        return windowed(ledger_runs(store, name), now, views.stats)
+        return windowed(ledgers.runs(store, name), now, views.stats)
 
     try:
         await house.store.when_written(name, OWN_WRITES)
