@@ -116,8 +116,17 @@ class NodeFacts:
 
     def each_minute(self) -> None:
         """Take the sample of the minute, when they do not come faster anyway."""
-        if self.wanted.enabled and self._wake is None:
-            background("sampling the node", self._sample())
+        if not self.wanted.enabled or self._wake is not None:
+            return
+        # It takes a fraction of a millisecond; a thread for it would wake an idle host again.
+        try:
+            reader = self._readers.get("history")
+            if reader is None:
+                self._readers["history"] = HostReader(self._clock)
+            else:
+                self._keep(reader.read())
+        except Exception as error:
+            log.debug("reading what the host uses failed: %s", error)
 
     def stop(self) -> None:
         """Take no more samples."""
@@ -154,8 +163,11 @@ class NodeFacts:
     async def _sample(self) -> None:
         use = await self._read("history")
         if use is not None and self.wanted.enabled:
-            at = round(self._clock.now(), 2)
-            self.points.append((at, use.cpu_percent, use.mem_percent))
+            self._keep(use)
+
+    def _keep(self, use: HostUse) -> None:
+        at = round(self._clock.now(), 2)
+        self.points.append((at, use.cpu_percent, use.mem_percent))
 
     def _sleep(self) -> None:
         if self._wake is not None and self._wake.active():

@@ -127,11 +127,20 @@ class HistoryTests(NodeCase):
     def test_unwatched(self) -> None:
         """At the default one, who is not watched takes a sample a minute."""
         api = self.api()
-        for _ in range(5):
+        self.patch(node, "in_thread", lambda *given: self.fail("a thread was woken"))
+        for _ in range(6):
             api.advance(60, step=1)
             api.running.each_minute()
-        api.advance(1)
+        self.assertEqual(len(api.running.node.points), 5)
         self.assertEqual(_Reader.readings, 5)
+
+    def test_unwatched_and_unreadable(self) -> None:
+        """A host that tells nothing leaves no samples, and no error."""
+        api = self.api()
+        _Reader.broken = True
+        for _ in range(3):
+            api.running.each_minute()
+        self.assertEqual(self.history(api)["points"], [])
 
     def test_watched(self) -> None:
         """Once somebody looks, samples come at full pace, for a quarter of an hour."""
