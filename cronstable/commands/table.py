@@ -22,6 +22,11 @@ COMMANDS = (
     Command(
         "state",
         "cronstable.commands.state",
-        "administer the durable store: check, back up, restore, move, collect garbage",
+        "keep values of this job under keys; administer the durable store",
     ),
+    Command("cursor", "cronstable.commands.cursor", "keep marks of this job that only go up"),
+    Command("idempotent", "cronstable.commands.idempotent", "do something once, whoever tries"),
+    Command("lock", "cronstable.commands.lock", "hold a lock while this job needs it"),
+    Command("artifact", "cronstable.commands.artifact", "hand payloads to later runs"),
+    Command("secret", "cronstable.commands.secret", "read the secrets of this run"),
 )

@@ -59,8 +59,11 @@ class StateCommandTests(CommandTestCase):
         self.assertEqual((between.status, between.out), (2, ""))
 
     def test_action_is_needed(self) -> None:
-        """No action, and an unknown one, are usage errors that name the actions or say so."""
-        for argv in (("state",), ("state", "bogus"), ("state", "gc", "x")):
+        """No action, and an unknown one, are usage errors that say so."""
+        bare = self.cronstable("state")
+        self.assertEqual((bare.status, bare.out), (2, ""))
+        self.assertTrue(bare.err.startswith("cronstable state: no action given"), bare.err)
+        for argv in (("state", "bogus"), ("state", "gc", "x")):
             outcome = self.cronstable(*argv)
             self.assertEqual((outcome.status, outcome.out), (2, ""), argv)
             self.assertTrue(outcome.err.startswith("usage: cronstable"), outcome.err)
