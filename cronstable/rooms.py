@@ -18,6 +18,7 @@ from cronstable.executors.local import LocalExecutor
 from cronstable.executors.orphans import OrphanReaper
 from cronstable.facts import DaemonFacts, FleetFacts, StoreFacts
 from cronstable.identity import Identity
+from cronstable.jobapi.service import JobApiService
 from cronstable.metrics.registry import Registry
 from cronstable.metrics.statsd import StatsdService
 from cronstable.reports.service import ReportService
@@ -28,6 +29,7 @@ from cronstable.runs.jobset import JobSet
 from cronstable.runs.memory import Memory
 from cronstable.runs.mirror import Mirror
 from cronstable.runs.output import Outputs
+from cronstable.runs.redact import masker_of
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaBreached, SlaWatch
@@ -53,11 +55,17 @@ class Rooms:
         self.mirror = Mirror(reactor)
         self.executor = LocalExecutor(reactor, clock)
         self.orphans = OrphanReaper(reactor, clock, self.executor.pids)
-        self.outputs = Outputs(self.executor, self.mirror)
+        self.outputs = Outputs(self.executor, self.mirror, masker_of)
         self.reports = ReportService(
-            reactor, clock, host=base["HOSTNAME"], environ=base, executor=self.executor
+            reactor,
+            clock,
+            host=base["HOSTNAME"],
+            environ=base,
+            executor=self.executor,
+            staged=lambda run: run.secrets,
         )
         self.store = StoreService(reactor, clock)
+        self.jobapi = JobApiService(reactor, clock, identity, self.store, base)
         self.memory = Memory(
             clock, identity, self.store, platform.boot_identity(), platform.process_start_time
         )
@@ -70,6 +78,7 @@ class Rooms:
             base,
             reporter=self.reports,
             memory=self.memory,
+            environment=self.jobapi,
         )
         self.scheduler = Scheduler(clock, self.runs.book, self.runs.request, self._missed)
         self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
@@ -111,6 +120,7 @@ class Rooms:
         """Put a set of jobs in force, in one go."""
         jobs = JobSet(config.jobs, job_set_id)
         self.runs.gates.leadership = leadership_for(config)
+        self.jobapi.expect(config.state)
         self.runs.install(jobs)
         self.scheduler.install(jobs, zones_changed)
         self.outputs.keep_only(jobs.jobs)
@@ -141,12 +151,14 @@ class Rooms:
 
         Scheduled jobs do not wait for it.
         """
+        await self.jobapi.reconcile(config.state)
         await self.store.reconcile(config.state)
         if not self.runs.gates.draining:
             self.boot.begin(self.runs.jobs)
 
     async def reconcile_store(self, config: Config) -> None:
         """Put a changed C{state} section in force."""
+        await self.jobapi.reconcile(config.state)
         if config.state != self.store.config:
             self.memory.store_changed()
             await self.store.reconcile(config.state)
@@ -162,6 +174,7 @@ class Rooms:
         self.sla.judge(self.runs.jobs)
         self.runs.expire_pauses()
         self.web.each_minute()
+        self.jobapi.each_minute()
         background("keeping the store", self._keep_store())
         if audit:
             self.scheduler.audit()
@@ -184,6 +197,7 @@ class Rooms:
         self.reports.stopService()
         self.orphans.stop()
         self.counters.write()
+        await self.jobapi.stop()
         await self.store.close()
         await self.web.stop()
         self.statsd.stopService()

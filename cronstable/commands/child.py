@@ -21,7 +21,7 @@ def run_child(command: Sequence[str]) -> int:
     Run C{command} and return its exit status, 256-N after signal N.
 
     Signals that would end this process are passed on instead, so that it outlives the command.
-    Raises OSError if the command cannot be started.
+    Raises OSError or ValueError if the command cannot be started.
     """
     import signal
 

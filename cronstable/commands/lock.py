@@ -120,7 +120,7 @@ def _run_locked(options: Namespace, endpoint: Endpoint, command: Sequence[str]) 
     try:
         sys.stdout.flush()
         return run_child(command)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise Trouble(f"cannot run {command[0]!r}: {error}") from None
     finally:
         try:

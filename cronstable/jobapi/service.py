@@ -209,6 +209,8 @@ class JobApiService:
             self._said = None
         except CannotListen as error:
             self._complain(str(error))
+        except Exception:
+            log.exception("please report this as a bug (8)")
 
     async def _close(self) -> None:
         endpoint, self._endpoint = self._endpoint, None

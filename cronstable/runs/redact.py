@@ -180,6 +180,12 @@ def written_secrets(job: JobConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.value for each in secrets if each.value))
 
 
+def masker_of(job: JobConfig) -> Masker | None:
+    """Return what hides the secrets that the definition of C{job} holds, None if it has none."""
+    values = written_secrets(job)
+    return Masker(values) if values else None
+
+
 def forms_of(value: str) -> Iterator[str]:
     """
     Yield every text under which C{value} may appear.
