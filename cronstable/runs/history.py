@@ -15,7 +15,10 @@ class History:
     """At most L{KEPT} finished runs of each job, and which of them is the latest."""
 
     def __init__(self) -> None:
+        self.revision = 0
+        """Grows with every change."""
         self._rings: dict[str, deque[RunRecord]] = {}
+        self._added: dict[str, int] = {}
         self._last: dict[str, RunRecord] = {}
         self._last_run: dict[str, RunRecord] = {}
         self._last_verdict: dict[str, RunRecord] = {}
@@ -27,6 +30,8 @@ class History:
         if ring is None:
             ring = self._rings[record.job] = deque(maxlen=KEPT)
         ring.append(record)
+        self.revision += 1
+        self._added[record.job] = self._added.get(record.job, 0) + 1
         last = self._last.get(record.job)
         if last is None or record.finished_at >= last.finished_at:
             self._last[record.job] = record
@@ -70,6 +75,10 @@ class History:
         """Return the kept runs of C{job}, oldest observed first."""
         return tuple(self._rings.get(job, ()))
 
+    def added(self, job: str) -> int:
+        """Return how many runs of C{job} were entered; another number means other runs."""
+        return self._added.get(job, 0)
+
     def last(self, job: str) -> RunRecord | None:
         """Return the run of C{job} with the newest finish, skipped rows included."""
         return self._last.get(job)
@@ -88,6 +97,8 @@ class History:
 
     def forget(self, job: str) -> None:
         """Drop all that is kept of C{job}."""
+        self.revision += 1
         self._rings.pop(job, None)
+        self._added.pop(job, None)
         for kept in (self._last, self._last_run, self._last_verdict, self._last_success):
             kept.pop(job, None)

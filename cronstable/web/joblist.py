@@ -7,12 +7,11 @@ from counters that every change bumps and from the few jobs that change without 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 from twisted.internet.defer import Deferred
 
 from cronstable.config.values import JobConfig
+from cronstable.runs.jobset import JobSet
 from cronstable.runs.record import (
     JobSetChanged,
     PauseChanged,
@@ -23,14 +22,11 @@ from cronstable.runs.record import (
     RunStarted,
 )
 from cronstable.runs.sla import SlaBreached, SlaRecovered
-from cronstable.web.answers import compressed, etag
+from cronstable.web.answers import etag
 from cronstable.web.context import House
+from cronstable.web.documents import Document, joined
 from cronstable.web.jobviews import JobViews
 from cronstable.web.sharing import Shared
-from cronstable.web.slices import sliced
-
-TOGETHER = 256
-"""Jobs whose texts are turned into bytes together."""
 
 _CHANGES = (
     JobSetChanged,
@@ -45,25 +41,6 @@ _CHANGES = (
 )
 
 Marks = tuple[tuple[str, object], ...]
-
-
-@attrs.define(eq=False)
-class Document:
-    """A built list: its tag, its bytes, and those compressed once somebody wanted them."""
-
-    tag: str
-    pieces: Sequence[bytes]
-    size: int = attrs.field(init=False)
-    _gzip: bytes | None = attrs.field(default=None, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.size = sum(map(len, self.pieces))
-
-    async def gzipped(self, house: House) -> bytes:
-        """Return the compressed bytes; two who want them at once may both make them."""
-        if self._gzip is None:
-            self._gzip = await compressed(house.reactor, b"".join(self.pieces))
-        return self._gzip
 
 
 @attrs.frozen
@@ -83,6 +60,8 @@ class JobList:
         self._texts = texts
         self._events = 0
         self._known: _Known | None = None
+        self._jobs: JobSet | None = None
+        self._job_sets = 0
         self._shared = Shared(house.clock, self._whole_state, self._build)
         for kind in _CHANGES:
             house.bus.subscribe(kind, self._changed)
@@ -98,14 +77,30 @@ class JobList:
         """Fire with a document that shows at least all that had happened when this was called."""
         return self._shared.get()
 
+    def job_set(self) -> int:
+        """Return a number that is another one for every other set of jobs."""
+        jobs = self._house.runs.jobs
+        if jobs is not self._jobs:
+            self._jobs = jobs
+            self._job_sets += 1
+        return self._job_sets
+
     async def _build(self) -> Document:
-        house, state = self._house, self._state()
-        parts = _Parts(self._texts, house.clock.now())
-        await sliced(house.clock, house.runs.shown(), parts.add)
-        marks = tuple(parts.marks)
+        house, state, now = self._house, self._state(), self._house.clock.now()
+        found: list[tuple[str, object]] = []
+
+        def text(job: JobConfig) -> str:
+            made = self._texts.of(job, now)
+            if made.mark is not None:
+                found.append((job.name, made.mark))
+            return made.text
+
+        jobs = tuple(house.runs.jobs.jobs.values())
+        pieces = await joined(house.clock, jobs, text, "[", "]")
+        marks = tuple(found)
         tag = etag(repr((house.identity.instance, state, marks)).encode("utf-8", "replace"))
         self._known = _Known(state, marks, tag)
-        return Document(tag, parts.pieces())
+        return Document(house, tag, pieces)
 
     def _whole_state(self) -> object:
         return self._state(), self._marks()
@@ -131,34 +126,3 @@ class JobList:
 
     def _changed(self, event: object) -> None:
         self._events += 1
-
-
-class _Parts:
-    """The array in the making, in pieces of a few hundred jobs each."""
-
-    def __init__(self, texts: JobViews, now: float) -> None:
-        self.marks: list[tuple[str, object]] = []
-        self._texts = texts
-        self._now = now
-        self._pieces: list[bytes] = []
-        self._open: list[str] = []
-
-    def add(self, job: JobConfig) -> None:
-        """Add the text of a job."""
-        made = self._texts.of(job, self._now)
-        if made.mark is not None:
-            self.marks.append((job.name, made.mark))
-        self._open.append(made.text)
-        if len(self._open) >= TOGETHER:
-            self._close()
-
-    def pieces(self) -> list[bytes]:
-        """Return the whole array."""
-        self._close()
-        return [*self._pieces, b"]" if self._pieces else b"[]"]
-
-    def _close(self) -> None:
-        if self._open:
-            start = "," if self._pieces else "["
-            self._pieces.append((start + ",".join(self._open)).encode("ascii"))
-            self._open.clear()

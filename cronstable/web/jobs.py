@@ -17,9 +17,7 @@ from cronstable.runs.record import RunRecord
 from cronstable.web import views
 from cronstable.web.answers import (
     JSON,
-    LEAST_COMPRESSED,
     answer,
-    answer_compressed,
     answer_json,
     encode,
     etag,
@@ -27,11 +25,10 @@ from cronstable.web.answers import (
     not_modified,
 )
 from cronstable.web.context import Context
+from cronstable.web.documents import Document, joined
 from cronstable.web.refusal import Refused
 from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import get
-from cronstable.web.sending import send
-from cronstable.web.slices import sliced
 
 RESOURCE_RUNS = 20
 
@@ -60,19 +57,7 @@ class JobRoutes:
         if tag is not None and matches(request, tag):
             return not_modified(request, tag)
         document = await self._list.document()
-        if matches(request, document.tag):
-            return not_modified(request, document.tag)
-        pieces, size = document.pieces, document.size
-        gzipped = request.accepts_gzip and size >= LEAST_COMPRESSED
-        if gzipped:
-            pieces = [await document.gzipped(self._house)]
-            size = len(pieces[0])
-        sent = send(request, self._house.clock, pieces, JSON, size)
-        if gzipped:
-            request.setHeader("Content-Encoding", "gzip")
-        request.setHeader("Vary", "Accept-Encoding")
-        request.setHeader("ETag", document.tag)
-        return await sent
+        return await document.answer(request)
 
     def one(self, request: ApiRequest, name: str) -> bytes:
         """Answer with one job."""
@@ -105,19 +90,21 @@ class JobRoutes:
             names.sort()
         names = names[: request.clamped("jobs", 0, len(names), len(names))]
         limit = request.clamped("limit", 1, KEPT, KEPT)
+        tag = self._activity_tag(len(names), limit, bool(sort))
+        if matches(request, tag):
+            return not_modified(request, tag)
         history = house.runs.history
 
         def shown(name: str) -> str:
             return f"{encode(name)}:{encode(_activity(history.runs(name)[-limit:]))}"
 
-        made = await sliced(house.clock, names, shown)
-        body = ('{"jobs":{' + ",".join(made) + "}}").encode("ascii")
-        tag = etag(body)
-        if matches(request, tag):
-            return not_modified(request, tag)
-        written = await answer_compressed(request, body)
-        request.setHeader("ETag", tag)
-        return written
+        pieces = await joined(house.clock, names, shown, '{"jobs":{', "}}")
+        return await Document(house, tag, pieces).answer(request)
+
+    def _activity_tag(self, *asked: object) -> str:
+        runs = self._house.runs
+        known = self._house.identity.instance, self._list.job_set(), runs.history.revision
+        return etag(repr((known, asked)).encode())
 
     def resources(self, request: ApiRequest, name: str) -> bytes:
         """Answer with what live and finished runs of a job used."""

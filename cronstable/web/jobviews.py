@@ -13,7 +13,7 @@ import attrs
 
 from cronstable.config.values import JobConfig
 from cronstable.runs.pauses import Pause
-from cronstable.runs.record import RunFinished, RunRecord, RunSkipped
+from cronstable.runs.record import RunRecord
 from cronstable.runs.retry import PendingRetry
 from cronstable.runs.run import Run
 from cronstable.runs.sla import Breach
@@ -30,7 +30,8 @@ class _Kept:
     definition: int
     """How much of the text comes from the definition alone."""
     job: JobConfig
-    last: RunRecord | None
+    runs: tuple[int, RunRecord | None]
+    """How many runs were entered, and the last of them."""
     pause: Pause | None
     retry: PendingRetry | None
 
@@ -68,20 +69,16 @@ class _Stand:
 
 
 class JobViews:
-    """Makes the text of any job; subscribes to what changes a job's past."""
+    """Makes the text of any job."""
 
     def __init__(self, house: House) -> None:
         self._house = house
         self._kept: dict[str, _Kept] = {}
-        self._stale: set[str] = set()
         self._findings: dict[Any, list[views.Json]] = {}
-        house.bus.subscribe(RunFinished, lambda event: self._forget(event.run.record.job))
-        house.bus.subscribe(RunSkipped, lambda event: self._forget(event.record.job))
 
     def forget_all(self) -> None:
         """Make every text anew: a new configuration is in force."""
         self._kept.clear()
-        self._stale.clear()
         self._findings.clear()
 
     def of(self, job: JobConfig, now: float) -> JobText:
@@ -129,25 +126,24 @@ class JobViews:
 
     def _kept_text(self, job: JobConfig, stand: _Stand, now: float) -> str:
         """Return what changes seldom, made anew if anything of it has changed."""
-        name = job.name
-        last = self._house.runs.history.last(name)
+        name, history = job.name, self._house.runs.history
+        last = history.last(name)
+        runs = history.added(name), last
         kept = self._kept.get(name)
         if (
             kept is not None
             and kept.job is job
-            and kept.last is last
+            and kept.runs == runs
             and kept.pause is stand.pause
             and kept.retry == stand.retry
-            and name not in self._stale
         ):
             return kept.text
-        self._stale.discard(name)
         if kept is not None and kept.job is job:
             definition = kept.text[: kept.definition]
         else:
             definition = self._definition(job, now)
         text = f"{definition},{self._standing(job, last, stand.pause, stand.retry)}"
-        self._kept[name] = _Kept(text, len(definition), job, last, stand.pause, stand.retry)
+        self._kept[name] = _Kept(text, len(definition), job, runs, stand.pause, stand.retry)
         return text
 
     def _standing(
@@ -198,9 +194,6 @@ class JobViews:
         if stand.owed:
             shown["rebootPending"] = True
         return f",{encode(shown)[1:-1]}" if shown else ""
-
-    def _forget(self, name: str) -> None:
-        self._stale.add(name)
 
 
 def _samples(run: Run) -> int:

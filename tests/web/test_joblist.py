@@ -22,6 +22,7 @@ from cronstable.web import answers, joblist
 from tests.fakes import FakeLaunch, job
 from tests.web.api import NOW, Api
 from tests.web.served import Answer, Connection
+from tests.web.test_jobs import record
 
 
 class Listed(SynchronousTestCase):
@@ -161,6 +162,17 @@ class TagTests(Listed):
         for asked in ('"x"', self.last[1:-1], "", "W/*"):
             self.assertEqual(self.again(asked).status, 200, asked)
 
+    def test_remembered_runs(self) -> None:
+        """Runs of an earlier process that are read from the store change it."""
+        self.api.runs.history.restore("b", [record("b")])
+        self.api.runs.revision += 1
+        self.changed()
+        self.assertEqual(len(self.one("b")["history"]), 1)
+        self.api.runs.history.restore("b", [record("b", NOW - 60)])
+        self.api.runs.revision += 1
+        self.changed()
+        self.assertEqual(len(self.one("b")["history"]), 2)
+
     def test_another_process(self) -> None:
         """A tag of another process is not this one's."""
         import attrs
@@ -186,13 +198,13 @@ class CostTests(Listed):
     def setUp(self) -> None:
         self.fleet(*(job(f"job-{number}", "0 0 1 1 *") for number in range(600)))
         self.built: list[int] = []
-        original = joblist.sliced
+        original = joblist.joined
 
-        def counted(clock: Any, items: Any, work: Any) -> Any:
+        def counted(clock: Any, items: Any, *given: Any) -> Any:
             self.built.append(len(items))
-            return original(clock, items, work)
+            return original(clock, items, *given)
 
-        self.patch(joblist, "sliced", counted)
+        self.patch(joblist, "joined", counted)
 
     def test_whole(self) -> None:
         """All jobs are there, in configuration order."""

@@ -190,6 +190,14 @@ class ActivityTests(SynchronousTestCase):
         self.api.launched().exit()
         self.assertEqual(self.api.get("/activity", If_None_Match=tag).status, 200)
 
+    def test_another_question(self) -> None:
+        """Each question has a tag of its own, and so has another set of jobs."""
+        paths = ("", "?limit=1", "?jobs=1", "?jobs=1&sort=name")
+        tags = [self.api.get(f"/activity{path}").headers["etag"] for path in paths]
+        self.assertEqual(len(set(tags)), 4)
+        self.api.install(job("new"))
+        self.assertEqual(self.api.get("/activity", If_None_Match=tags[0]).status, 200)
+
 
 class TrendsTests(SynchronousTestCase):
     """GET /jobs/{name}/trends."""
