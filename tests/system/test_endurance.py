@@ -12,7 +12,7 @@ from tests.system.harness import Daemon, free_port
 from tests.system.proc import defunct, descriptors, megabytes, until
 
 RUNS = 10_000
-JOBS = 300
+JOBS = 400
 RENAMED = 10
 MAIL = """\
   - name: bad{number}

@@ -8,7 +8,7 @@ import signal
 from twisted.trial.unittest import TestCase
 
 from tests.system.harness import Daemon
-from tests.system.proc import defunct, descriptors, until, written
+from tests.system.proc import defunct, descriptors, together, until, written
 
 HOLDERS = """\
 defaults:
@@ -78,10 +78,16 @@ jobs:
 """
 
 
-class HeldOutputTests(TestCase):
-    """A child in the background that keeps the job's output open."""
+class LeftoverTests(TestCase):
+    """Children in the background, deaf ones, and shells that are killed; all at the same time."""
 
-    async def test_verdicts(self) -> None:
+    timeout = 60
+
+    async def test_leftovers(self) -> None:
+        """What each of the following says."""
+        await together(self.held_output(), self.stubborn(), self.killed())
+
+    async def held_output(self) -> None:
         """
         What still holds a captured stream at the deadline makes a timeout, and the group is killed.
 
@@ -113,11 +119,7 @@ class HeldOutputTests(TestCase):
         self.assertEqual((await daemon.wait_for_end_of("forgotten")).code, 4)
         await daemon.kill()
 
-
-class StubbornTests(TestCase):
-    """Jobs that do not end when they are told."""
-
-    async def test_timeouts(self) -> None:
+    async def stubborn(self) -> None:
         """
         A whole group is ended at its deadline, whatever it does with SIGTERM, and the next runs.
 
@@ -139,11 +141,7 @@ class StubbornTests(TestCase):
         self.assertEqual(defunct(daemon.pid), [])
         await daemon.kill()
 
-
-class KilledTests(TestCase):
-    """kill -9 from outside."""
-
-    async def test_shell_is_killed(self) -> None:
+    async def killed(self) -> None:
         """
         A killed shell is recorded as killed by its signal, also when its child lives on.
 

@@ -8,7 +8,7 @@ from twisted.internet import reactor, task
 from twisted.trial.unittest import TestCase
 
 from tests.system.harness import Daemon
-from tests.system.proc import defunct, until
+from tests.system.proc import defunct, together, until
 
 ORPHANS = """\
 jobs:
@@ -64,7 +64,11 @@ class ReaperTests(TestCase):
         for line in daemon.stderr:
             self.assertRegex(line, "^INFO:")
 
-    async def test_process_1(self) -> None:
+    async def test_reaping(self) -> None:
+        """What each of the following says, at the same time to save some."""
+        await together(self.process_1(), self.not_process_1(), self.drain())
+
+    async def process_1(self) -> None:
         """As process 1 it leaves no orphan defunct, takes no status away, and stops with 0."""
         daemon = Daemon(self, ORPHANS, as_pid1=True)
         await daemon.wait_for_log("Job set id")
@@ -82,7 +86,7 @@ class ReaperTests(TestCase):
         self.assert_codes(daemon)
         self.assertEqual(await daemon.stop(), 0)
 
-    async def test_not_process_1(self) -> None:
+    async def not_process_1(self) -> None:
         """Otherwise it reaps its own children, and says nothing of orphans."""
         daemon = Daemon(self, ORPHANS)
         await daemon.wait_for_log("Job set id")
@@ -93,7 +97,7 @@ class ReaperTests(TestCase):
         self.assert_codes(daemon)
         self.assertEqual(await daemon.stop(), 0)
 
-    async def test_drain(self) -> None:
+    async def drain(self) -> None:
         """Orphans are reaped as long as the daemon waits for its last run."""
         daemon = Daemon(self, DRAINING, as_pid1=True)
         await daemon.wait_for_output("up")
