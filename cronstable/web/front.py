@@ -81,11 +81,11 @@ class Front(Resource):
             self._origins.admit(request)
             request.caller = self._gate.admit(request)
             _check(request)
+            return self._routes.render(request)
         except Refused as refused:
             return refuse(request, refused)
         except Exception:
             return internal_error(request, Failure())
-        return self._routes.render(request)
 
     def dress(self, request: ApiRequest, keep: tuple[str, ...] = ()) -> None:
         """Set the headers of the operator, but for those in C{keep}, named in lower case."""

@@ -73,13 +73,20 @@ class JobViews:
 
     def __init__(self, house: House) -> None:
         self._house = house
+        self._elects = False
         self._kept: dict[str, _Kept] = {}
         self._findings: dict[Any, list[views.Json]] = {}
 
-    def forget_all(self) -> None:
-        """Make every text anew: a new configuration is in force."""
-        self._kept.clear()
+    def configured(self) -> None:
+        """A configuration was put in force: forget what it has made wrong."""
+        jobs, cluster = self._house.runs.jobs.jobs, self._house.config.cluster
+        elects = cluster is not None and cluster.elects
+        if elects != self._elects:
+            self._elects = elects
+            self._kept.clear()
         self._findings.clear()
+        for name in [name for name in self._kept if name not in jobs]:
+            del self._kept[name]
 
     def of(self, job: JobConfig, now: float) -> JobText:
         """Return the text of C{job} at C{now}, epoch seconds."""
@@ -158,8 +165,7 @@ class JobViews:
         past["paused"] = views.pause(pause)
         if retry is not None:
             past["retry"] = views.retry(retry)
-        cluster = self._house.config.cluster
-        if cluster is not None and cluster.elects:
+        if self._elects:
             past["clusterPolicy"] = job.cluster_policy
         return encode(past)[1:-1]
 

@@ -80,6 +80,7 @@ class Running:
     def __init__(self, house: House) -> None:
         self._house = house
         self._texts = JobViews(house)
+        self._texts.configured()
         self._list = JobList(house, self._texts)
         self.streams = Streams(house.clock)
         house.registry.collectors.append(self.streams.families)
@@ -103,8 +104,8 @@ class Running:
         return self._listeners.number(url)
 
     def configuration_changed(self) -> None:
-        """Show everything anew: jobs may mean something else now."""
-        self._texts.forget_all()
+        """Show what another configuration has made of the jobs."""
+        self._texts.configured()
 
     def serve(self, web: WebConfig, material: Material) -> None:
         """Put a section in force; L{bind} comes after."""

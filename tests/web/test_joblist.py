@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 from twisted.internet.defer import succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.config.sections_values import ClusterConfig
 from cronstable.config.values import (
     Monitor,
     PoolMembership,
@@ -175,8 +177,6 @@ class TagTests(Listed):
 
     def test_another_process(self) -> None:
         """A tag of another process is not this one's."""
-        import attrs
-
         other = Api(job("a", "0 * * * *"))
         mine = other.get("/jobs").headers["etag"]
         again = Api(job("a", "0 * * * *"))
@@ -491,6 +491,16 @@ class ShownTests(Listed):
         self.api.post("/jobs/boot/start")
         self.assertNotIn("rebootPending", self.one("boot"))
         self.assertEqual(self.again(tag).status, 200)
+
+    def test_policy(self) -> None:
+        """Where an election is configured each job shows its policy, from that reload on."""
+        self.fleet(job("a"))
+        self.assertNotIn("clusterPolicy", self.one())
+        config = self.api.house.config
+        self.api.house.config = attrs.evolve(config, cluster=ClusterConfig(elects=True))
+        self.api.running.configuration_changed()
+        self.api.install(job("a"))
+        self.assertEqual(self.one()["clusterPolicy"], "Leader")
 
     def test_any_text(self) -> None:
         """Names and commands with any characters arrive as they are, in ASCII."""

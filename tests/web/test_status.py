@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.config.sections_values import Badges
+from cronstable.config.sections_values import Badges, StateConfig
 from cronstable.runs.jobset import JobSet
 from cronstable.runs.pauses import Pause
 from cronstable.version import __version__
 from tests.fakes import IDENTITY, job
 from tests.web.api import ALL, CONTROL, NOW, VIEW, Api, locked, section
+from tests.web.stored import StoredApi
 from tests.web.test_jobs import record
 
 ID = "v1:" + "0" * 64
@@ -202,6 +205,42 @@ class HealthTests(SynchronousTestCase):
         api = Api()
         api.runs.quiesce()
         self.assertEqual((api.get("/healthz").status, api.get("/readyz").status), (200, 503))
+
+
+class StoreReadyTests(SynchronousTestCase):
+    """Readiness where jobs remember in a store."""
+
+    def ready(self, api: Api) -> tuple[int, str | None]:
+        """Return the status and the component that is to blame."""
+        answer = api.get("/readyz")
+        return answer.status, answer.json().get("component")
+
+    def test_answers(self) -> None:
+        """A store that answers is ready."""
+        self.assertEqual(self.ready(StoredApi(self.mktemp())), (200, None))
+
+    def test_not_started(self) -> None:
+        """One that could not be started is not."""
+        path = self.mktemp()
+        api = StoredApi(path, start=False)
+        Path(path).write_text("in the way")
+        with self.assertLogs("cronstable", "ERROR"):
+            api.reconcile(StateConfig(api.path))
+        self.assertEqual(self.ready(api), (503, "store"))
+
+    def test_hangs(self) -> None:
+        """One that does not answer within two seconds is not."""
+        api = StoredApi(self.mktemp())
+        for pool in api.pools:
+            pool.is_hung = True
+        self.assertEqual(self.ready(api), (503, "store"))
+        self.assertLess(api.clock.now(), NOW + 3)
+
+    def test_gone(self) -> None:
+        """One whose directory has gone is not."""
+        api = StoredApi(self.mktemp())
+        shutil.rmtree(api.path)
+        self.assertEqual(self.ready(api), (503, "store"))
 
 
 class ShutdownTests(SynchronousTestCase):
