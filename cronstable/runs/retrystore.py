@@ -183,10 +183,10 @@ class RetryStore:
         written = from_text(record.get("at"))
         if attempt is None or not_before is None:
             return "invalid-record"
-        if record.get("jobDigest") != self._digest(job):
-            return "config-changed"
         if not job.enabled:
             return "disabled"
+        if record.get("jobDigest") != self._digest(job):
+            return "config-changed"
         maximum = job.retry.maximum_retries
         if maximum != -1 and attempt > maximum:
             return "exhausted"
