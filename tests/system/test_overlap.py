@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from twisted.trial.unittest import TestCase
 
 from tests.system.harness import Daemon
 
 OVERLAPPING = """\
+web:
+  listen: [http://127.0.0.1:@PORT@]
 jobs:
   - name: forbid
     schedule: "* * * * * * *"
@@ -47,4 +51,21 @@ class OverlapTests(TestCase):
         self.assertFalse((daemon.directory / "both").exists(), daemon.log)
         self.assertGreaterEqual(daemon.log.count("Job replace was replaced by a newer instance"), 4)
         self.assertNotIn("slot skipped", "".join(daemon.stderr).replace("forbid: slot", ""))
+        await self.assert_accounted(daemon)
         await daemon.kill()
+
+    async def assert_accounted(self, daemon: Daemon) -> None:
+        """Each slot of the forbidden job is ran or skipped, alternately, and none is lost."""
+        answer = (await daemon.get("/slots?job=forbid")).json()
+        self.assertEqual(answer["unaccounted"], 0)
+        results = [slot["result"] for slot in answer["slots"]]
+        self.assertGreaterEqual(len(results), 5)
+        self.assertEqual(set(results[::2]) | set(results[1::2]), {"ran", "skipped"})
+        self.assertEqual(len(set(results[::2])), 1, results)
+        metrics = (await daemon.get("/metrics")).body.decode()
+        counted = re.search(
+            r'cronstable_slots_total\{job_name="forbid",result="skipped"\} (\d+)', metrics
+        )
+        assert counted is not None
+        self.assertGreaterEqual(int(counted[1]), results.count("skipped"))
+        self.assertRegex(metrics, r"(?m)^cronstable_slots_unaccounted 0")
