@@ -244,7 +244,7 @@ class Records:
         if memory is not None:
             with memory.lock:
                 memory.raise_floor(files)
-        return self._remove(directory, files[: len(files) - keep] if keep > 0 else files)
+        return self._remove(directory, files[: max(0, len(files) - max(0, keep))])
 
     def _prune_by_key(self, memory: _Stream, field: str, own: object) -> None:
         files = _record_files(names_or_none(self._tree.files, memory.directory))

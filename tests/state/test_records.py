@@ -186,6 +186,23 @@ class PruneTests(SynchronousTestCase):
         self.assertEqual(store.records.prune("s", 0), 4)
         self.assertEqual(store.records.prune("gone", -1), 0)
 
+    def test_never_too_much(self) -> None:
+        """Whatever a stream holds, a prune leaves as many as it should, or all there are."""
+        for there in range(0, 22):
+            for keep in range(0, 25):
+                store = memory_store()
+                for number in range(there):
+                    store.records.append("s", {"k": number})
+                self.assertEqual(store.records.prune("s", keep), max(0, there - keep))
+                self.assertEqual(stored(store), list(range(there))[max(0, there - keep) :])
+
+    def test_bound_that_is_not_reached(self) -> None:
+        """A stream that stays below its bound loses nothing."""
+        store = memory_store()
+        for number in range(100):
+            store.records.append("s", {"k": number}, keep=100)
+        self.assertEqual(stored(store), list(range(100)))
+
     def test_failed_prune_is_no_failed_append(self) -> None:
         """The record is in place, so the append succeeds; the trouble is said once."""
         clock = StandingClock()
