@@ -258,12 +258,10 @@ class AnswerTests(SynchronousTestCase):
 
     def everything(self, strict: Strict) -> None:
         """Ask all that can be asked without changing anything, with and without success."""
-        for _, path, _ in operations(DOCUMENT):
+        for method, path, _ in operations(DOCUMENT):
             plain = re.sub(r"\{(?!name)\w+\}", "x", path)
             for name in ("full", "nope") if "{name}" in path else ("",):
-                if (path, name) != ("/jobs/{name}/logs", "full") and "get" in document()["paths"][
-                    path
-                ]:
+                if method == "GET" and (path, name) != ("/jobs/{name}/logs", "full"):
                     strict.get(plain.replace("{name}", name))
         for path in (
             *(f"/jobs/{quote(name, safe='')}" for name in self.served.runs.jobs.jobs),
