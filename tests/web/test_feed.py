@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -38,6 +38,7 @@ class FormatTests(SynchronousTestCase):
         )
         self.assertEqual(texts(data), ["caf\ufffd \ufffd\ufffd \ufffd", "\u00e9\U0001f600"])
 
+    @settings(deadline=None)
     @given(st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b""))))
     def test_no_forgery(self, lines: list[bytes]) -> None:
         """Whatever a job prints, each line is one event, in plain ASCII without controls."""
@@ -198,6 +199,7 @@ class BoundTests(Fed):
         self.assertIn(found[0][0], ("line", "gap"))
         self.assertEqual(found[-1][1]["line"], "0")
 
+    @settings(deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.integers(0, 3)), max_size=30))
     def test_nothing_missing(self, steps: list[tuple[int, bool, int]]) -> None:
         """In any order of printing, formatting and reading, lines and gaps add up."""

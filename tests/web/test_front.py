@@ -90,6 +90,25 @@ class OperatorHeadersTests(SynchronousTestCase):
         self.assertEqual(answer.headers["x-frame-options"], "DENY")
 
 
+class PageTests(SynchronousTestCase):
+    """The page is sent once."""
+
+    def test_conditional(self) -> None:
+        """A client that has the page gets 304, with the headers of the page."""
+        api = Api()
+        got = api.get("/", Accept_Encoding="gzip")
+        self.assertEqual(got.headers["content-encoding"], "gzip")
+        answer = api.get("/", If_None_Match=got.headers["etag"])
+        self.assertEqual((answer.status, answer.body), (304, b""))
+        self.assertEqual(answer.headers["etag"], got.headers["etag"])
+        self.assertIn("content-security-policy", answer.headers)
+
+    def test_off(self) -> None:
+        """Switched off it is as unknown as any path."""
+        answer = Api(web=section(ui=False)).get("/")
+        self.assertEqual((answer.status, answer.json()), (404, {"error": "404: Not Found"}))
+
+
 class MethodTests(SynchronousTestCase):
     """HEAD, and methods that a path does not have."""
 

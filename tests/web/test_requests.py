@@ -73,6 +73,7 @@ class PathTests(SynchronousTestCase):
         answer = self.api.raw(b"GET http://node-a HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual(answer.headers["content-type"], "text/html; charset=utf-8")
 
+    @settings(deadline=None)
     @given(st.binary(max_size=40))
     def test_never_500(self, noise: bytes) -> None:
         """Whatever a path holds, the answer is never an internal error."""
@@ -80,7 +81,7 @@ class PathTests(SynchronousTestCase):
         answer = self.api.raw(b"GET /" + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertLess(answer.status, 500)
 
-    @settings(max_examples=40)
+    @settings(max_examples=40, deadline=None)
     @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20))
     def test_every_name_comes_back(self, name: str) -> None:
         """A fully quoted name leads to its job, whatever it is."""
