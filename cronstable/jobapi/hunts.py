@@ -16,7 +16,8 @@ from cronstable.clock import Clock
 from cronstable.identity import Identity
 from cronstable.jobapi.callers import Caller
 from cronstable.jobapi.holds import BOUND, Hold, Holds
-from cronstable.state.leases import Denied, Held
+from cronstable.state.errors import TROUBLE
+from cronstable.state.leases import Held
 from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 from cronstable.state.workers import StoreSlow
@@ -95,22 +96,24 @@ class Hunt:
 
     async def _run(self) -> Hold | None:
         until = self.clock.seconds() + self.wanted.patience
-        while True:
-            caught = await self._pass()
-            if isinstance(caught, Caught):
-                if self._is_good(caught):
-                    return self._keep(caught)
-                self._give_back(caught)
+        while not self._unwanted:
+            trouble: Exception | None = None
+            try:
+                caught = await self._pass()
+            except TROUBLE as error:
+                trouble = error
+            else:
+                if caught is not None:
+                    if self._is_good(caught):
+                        return self._keep(caught)
+                    self._give_back(caught)
             left = until - self.clock.seconds()
-            if self._unwanted:
-                return None
             if left <= 0:
-                if isinstance(caught, Denied):
-                    raise OSError(f"a lease cannot be used: {caught.error or caught.why}")
+                if trouble is not None and not self._unwanted:
+                    raise trouble
                 return None
             await self._sleep(min(self._interval, left))
-            if self._unwanted:
-                return None
+        return None
 
     @property
     def _interval(self) -> float:
@@ -131,9 +134,13 @@ class Hunt:
         if pause is not None:
             pause.callback(None)
 
-    def _pass(self) -> Deferred[Caught | Denied | None]:
-        """Try each permit once, in order; one that comes too late is given back."""
-        answer: Deferred[Caught | Denied | None] = Deferred()
+    def _pass(self) -> Deferred[Caught | None]:
+        """
+        Try each permit once, in order; one that comes too late is given back.
+
+        Fails with OSError if no permit was had and one could not be judged.
+        """
+        answer: Deferred[Caught | None] = Deferred()
         slow = StoreSlow(f"no answer within {BOUND:g} s")
         timer = self.clock.callLater(BOUND, answer.errback, slow)
 
@@ -147,8 +154,7 @@ class Hunt:
         self.store.lease(self._try_all).addBoth(came)
         return answer
 
-    def _try_all(self, store: Store) -> Caught | Denied | None:
-        """Return what was had; else why a permit could not be judged, if that was so for one."""
+    def _try_all(self, store: Store) -> Caught | None:
         trouble = None
         for permit in range(self.wanted.permits):
             lease, holder = self.wanted.lease(permit), self._holder
@@ -156,8 +162,10 @@ class Hunt:
             if isinstance(answer, Held):
                 return Caught(permit, answer, store)
             if answer.why != "held":
-                trouble = answer
-        return trouble
+                trouble = f"lease {lease} is {answer.why}: {answer.error}"
+        if trouble is not None:
+            raise OSError(trouble)
+        return None
 
     @property
     def _holder(self) -> str:
