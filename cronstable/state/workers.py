@@ -65,7 +65,8 @@ class Workers:
         done: Deferred[T] = Deferred()
         with self._lock:
             self._queue.append((done, call))
-            if self._idle:
+            # One that was notified counts as idle until it wakes: what waits may outnumber them.
+            if len(self._queue) <= self._idle:
                 self._lock.notify()
             elif self._threads < self.capacity:
                 self._threads += 1

@@ -90,6 +90,7 @@ class Writes:
         self._ready: deque[str] = deque()
         self._waiting: dict[Kind, dict[Write, None]] = {kind: {} for kind in SHED_FIRST}
         self._empty: list[Deferred[None]] = []
+        self._withdrawn: Counter[str] = Counter()
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
     def open(self) -> None:
@@ -182,7 +183,7 @@ class Writes:
         while chain and chain[0].withdrawn:
             chain.popleft()
         if not chain:
-            del self._chains[key]
+            self._forget(key)
             return
         write = chain[0]
         operation = write.operation
@@ -193,6 +194,10 @@ class Writes:
         self._run(operation).addCallbacks(
             self._written, self._failed, callbackArgs=(key, write), errbackArgs=(key, write)
         )
+
+    def _forget(self, key: str) -> None:
+        del self._chains[key]
+        self._withdrawn.pop(key, None)
 
     def _written(self, _: object, key: str, write: Write) -> None:
         self._over(key, write, True)
@@ -209,7 +214,7 @@ class Writes:
         if chain:
             self._ready.append(key)
         else:
-            del self._chains[key]
+            self._forget(key)
         self._leave(write, written)
         self._pump()
 
@@ -217,6 +222,8 @@ class Writes:
         """Forget a write; one that still stands in its chain is passed over when its turn comes."""
         self._waiting[write.kind].pop(write, None)
         write.withdrawn = True
+        if not write.started:
+            self._passed_over(write.about)
         write.operation = None
         self.pending -= 1
         self._bytes -= write.size
@@ -225,6 +232,14 @@ class Writes:
             told, self._empty = self._empty, []
             for waiter in told:
                 waiter.callback(None)
+
+    def _passed_over(self, key: str) -> None:
+        """Clear a chain of what was taken back: its first write may hang for days."""
+        self._withdrawn[key] += 1
+        chain = self._chains[key]
+        if self._withdrawn[key] > 64 and self._withdrawn[key] * 2 > len(chain):
+            self._chains[key] = deque(write for write in chain if not write.withdrawn)
+            del self._withdrawn[key]
 
     def _shed(self) -> None:
         for kind in SHED_FIRST:
@@ -245,7 +260,8 @@ class Writes:
         self._leave(write, False)
 
     def _say(self, write: Write, why: object) -> None:
-        key = (write.kind, str(why))
+        # The text of an error names a temporary file, another one each time.
+        key = (write.kind, str(getattr(why, "errno", None) or why))
         now = self._clock.seconds()
         last, quiet = self._told.get(key, (float("-inf"), 0))
         if now - last < REPEAT_AFTER:
