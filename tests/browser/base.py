@@ -24,14 +24,21 @@ FIND_ROW = (
 )
 
 _shared: list[Browser] = []
+_to_run: set[int] = set()
 
 
 def shared_browser() -> Browser:
     """Return the one browser of this test process, started on first use."""
     if not _shared:
         _shared.append(Browser())
-        atexit.register(_shared[0].close)
     return _shared[0]
+
+
+@atexit.register
+def close_browser() -> None:
+    """Close the shared browser, if there is one."""
+    while _shared:
+        _shared.pop().close()
 
 
 class BrowserTestCase(SynchronousTestCase):
@@ -40,6 +47,19 @@ class BrowserTestCase(SynchronousTestCase):
     fake_only = True
     """Whether the test needs the fake daemon and is skipped when a real one is the target."""
     expected_complaints: tuple[str, ...] = ()
+
+    def __init__(self, methodName: str = "runTest") -> None:  # noqa: N803
+        super().__init__(methodName)
+        _to_run.add(id(self))
+
+    def run(self, result: Any) -> Any:
+        """Run the test; the last one of those that were loaded closes the browser."""
+        try:
+            return super().run(result)
+        finally:
+            _to_run.discard(id(self))
+            if not _to_run:
+                close_browser()
 
     def setUp(self) -> None:
         reason = missing()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -84,8 +85,11 @@ class CgroupsTests(SynchronousTestCase):
         """The report counts what the caps did, and the group is gone."""
         cage = self.cage(memory=1 << 20)
         (group,) = self.groups()
-        cage.enclose(os.getpid())
-        self.assertEqual((group / "cgroup.procs").read_text(), str(os.getpid()))
+        run = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        cage.enclose(run.pid)
+        self.assertEqual((group / "cgroup.procs").read_text(), str(run.pid))
         (group / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
         (group / "pids.events").write_text("max 3\n")
         (group / "memory.peak").write_text("1048576\n")

@@ -17,12 +17,17 @@ class ReleaseTests(LaunchCase):
     def setUp(self) -> None:
         super().setUp()
         gc.collect()
+        self.before = self.all()
         gc.disable()
         self.addCleanup(gc.enable)
 
-    def left(self) -> list[object]:
-        """Return the launches and children that something still refers to."""
+    def all(self) -> list[object]:
+        """Return the launches and children that something refers to."""
         return [each for each in gc.get_objects() if isinstance(each, Launch | Child)]
+
+    def left(self) -> list[object]:
+        """Return those of this test that something still refers to."""
+        return [each for each in self.all() if not any(each is old for old in self.before)]
 
     async def test_ends(self) -> None:
         """A run that ends, is killed, or never starts is gone with its end."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 from typing import Any
 
 from twisted.internet.defer import Deferred, execute
@@ -12,6 +13,15 @@ from cronstable.clock import ManualClock
 from cronstable.executors import sampling
 from cronstable.executors.sampling import Reading, Sampler, Samples, read_tree
 from tests.executors.support import LaunchCase, shell
+
+WORK = """
+import os, subprocess, sys
+subprocess.run([sys.executable, "-c", "import os\\nwhile os.times().user < 0.15: pass"])
+while os.times().user < 0.15: pass
+now = os.times()
+print(now.user + now.children_user, now.system + now.children_system, flush=True)
+sys.stdin.read()
+"""
 
 
 class Rusage:
@@ -119,22 +129,33 @@ class SamplerTests(SynchronousTestCase):
 
 
 class ReadTreeTests(SynchronousTestCase):
-    """Readings of real processes."""
+    """Readings of a real process, which has done some work and now waits."""
+
+    def setUp(self) -> None:
+        worker = subprocess.Popen(
+            [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        # Leaves the block with its streams closed and waited for: the end of its input ends it.
+        self.addCleanup(worker.__exit__, None, None, None)
+        assert worker.stdout is not None
+        self.user, self.system = map(float, worker.stdout.readline().split())
+        self.pid = worker.pid
 
     def test_own(self) -> None:
-        """This process's own reading is like what the system says otherwise."""
-        reading = read_tree(os.getpid())
+        """The reading is what the process knows of itself and of its waited-for children."""
+        reading = read_tree(self.pid)
         assert reading is not None
-        times = os.times()
-        self.assertLess(abs(reading.user - (times.user + times.children_user)), 0.5)
+        self.assertGreater(self.user, 0.2)
+        self.assertLess(abs(reading.user - self.user), 0.05)
+        self.assertLess(abs(reading.system - self.system), 0.05)
         self.assertGreater(reading.rss, 5_000_000)
 
     def test_other_way(self) -> None:
         """The way of other systems agrees."""
-        first, second = read_tree(os.getpid()), sampling._read_psutil(os.getpid())
+        first, second = read_tree(self.pid), sampling._read_psutil(self.pid)
         assert first is not None and second is not None
-        self.assertLess(abs(first.user - second.user), 0.5)
-        self.assertLess(abs(first.rss - second.rss), 4_000_000)
+        self.assertLess(abs(first.user - second.user), 0.05)
+        self.assertLess(abs(first.rss - second.rss), 1_000_000)
 
     def test_gone(self) -> None:
         """There is nothing to read of a process that does not exist."""
