@@ -102,7 +102,8 @@ class ScopeTests(SynchronousTestCase):
         """The common one and those that the job allows may be named, and no other."""
         for name in ("global", "allowed-scope"):
             self.assertEqual(self.scope(scope=name)[0], 200, name)
-        for odd in ("other", "Wire", "wire ", " wire", "GLOBAL", 5, ["wire"], {}):
+        odds: tuple[object, ...] = ("other", "Wire", "wire ", " wire", "GLOBAL", 5, ["wire"], {})
+        for odd in odds:
             status, error = self.scope(scope=odd)
             self.assertEqual(status, 403, odd)
             assert error is not None
