@@ -59,6 +59,13 @@ class CheckTests(SynchronousTestCase):
             ["cronstable/x.py: no such page: docs/none.md", "cronstable/x.py:2: left for later"],
         )
 
+    def test_tests(self) -> None:
+        """Of tests only docstrings are read: what they make up need not exist."""
+        self.write(
+            "tests/test_x.py", 'def page():\n    """See docs/one.md."""\n    "docs/two.md"\n'
+        )
+        self.assertEqual(self.wrong(), ["tests/test_x.py: no such page: docs/one.md"])
+
     def test_fragments(self) -> None:
         """A news fragment that is not named by topic and kind is told."""
         self.write("docs/changes/one-thing.feature.md", "New.\n")

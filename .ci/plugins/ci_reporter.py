@@ -1,12 +1,19 @@
-"""A trial reporter that also writes the outcome of each test to $CI_OUTCOMES as JSON."""
+"""
+A trial reporter that also writes the outcome of each test to $CI_OUTCOMES as JSON.
+
+At the end it prints which tests took the longest.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any
 
 from twisted.trial.reporter import TreeReporter
+
+SLOWEST = 25
 
 
 class OutcomeReporter(TreeReporter):
@@ -15,6 +22,15 @@ class OutcomeReporter(TreeReporter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._outcomes: dict[str, tuple[str, str]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def startTest(self, test: Any) -> None:  # noqa: N802
+        self._seconds[test.id()] = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test: Any) -> None:  # noqa: N802
+        self._seconds[test.id()] = time.monotonic() - self._seconds[test.id()]
+        super().stopTest(test)
 
     def addSuccess(self, test: Any) -> None:  # noqa: N802
         self._outcomes.setdefault(test.id(), ("passed", ""))
@@ -42,5 +58,8 @@ class OutcomeReporter(TreeReporter):
 
     def done(self) -> None:
         super().done()
+        longest = sorted(self._seconds, key=self._seconds.__getitem__, reverse=True)[:SLOWEST]
+        for test in longest:
+            self._writeln("%7.1f s  %s", self._seconds[test], test)
         with open(os.environ["CI_OUTCOMES"], "w", encoding="utf-8") as file:
             json.dump(self._outcomes, file)

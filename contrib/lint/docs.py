@@ -2,14 +2,16 @@
 Checks the documentation: links, pages, news fragments, and words that do not belong.
 
 Every relative link of a Markdown file leads to a file that is there, and to a heading if it names
-one.  Every page of docs/ can be reached from docs/index.md.  Every page that a docstring names
-exists.  News fragments are named as docs/changes/README.md says.  Nothing is left for later.
+one.  Every page of docs/ can be reached from docs/index.md.  Every page that a module names exists;
+of tests, which make up pages, only docstrings are read.  News fragments are named as
+docs/changes/README.md says.  Nothing is left for later.
 
 Usage: python contrib/lint/docs.py [ROOT].  Exit status 1 if something is wrong, a line each.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -89,13 +91,21 @@ def _unreachable(root: Path) -> Iterator[str]:
 def _module(root: Path, module: Path) -> Iterator[str]:
     text = module.read_text(encoding="utf-8")
     name = module.relative_to(root)
-    for page in sorted(set(_PAGE.findall(text))):
+    tests = name.parts[0] == "tests"
+    for page in sorted(set(_PAGE.findall(_docstrings(text) if tests else text))):
         if not (root / page).exists():
             yield f"{name}: no such page: {page}"
-    if name.parts[0] != "tests" and module.resolve() != Path(__file__).resolve():
+    if not tests and module.resolve() != Path(__file__).resolve():
         for number, line in enumerate(text.splitlines(), 1):
             if _LATER.search(line):
                 yield f"{name}:{number}: left for later"
+
+
+def _docstrings(text: str) -> str:
+    """Return what the module with this text says of itself and of what it defines."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    return "\n".join(ast.get_docstring(node) or "" for node in nodes)
 
 
 def main(argv: list[str]) -> int:

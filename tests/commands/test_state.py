@@ -103,7 +103,9 @@ class StateCommandTests(CommandTestCase):
         """With one scheme there is nothing to convert, and what is current is counted."""
         self.opened()
         out = self.state("migrate-schema", "--dry-run", "-c", self.config)
-        self.assertTrue(out.startswith("state: migrate-schema would convert 0 record(s); 1 current"))
+        self.assertTrue(
+            out.startswith("state: migrate-schema would convert 0 record(s); 1 current")
+        )
 
     def test_no_store(self) -> None:
         """A configuration without a C{state} section is an error of the command."""

@@ -1,4 +1,4 @@
-"""Reports that cannot be delivered, beside those that can; docs/reports.md, "Limits"."""
+"""Reports that cannot be delivered, beside those that can; docs/reporting.md, "Limits"."""
 
 from __future__ import annotations
 
