@@ -66,9 +66,12 @@ class StripTests(BrowserTestCase):
     def test_zoom_is_kept(self) -> None:
         """The chosen span survives a reload."""
         self.press_button("3 d", "#time")
-        self.browser.run("location.reload()")
+        self.browser.run("window.before = true; location.reload()")
         chosen = "const s = document.querySelector('[aria-label^=Span] [aria-pressed=true]');"
-        self.browser.wait("the span", chosen + "return s && s.textContent === '3 d'")
+        self.browser.wait(
+            "the span", chosen + "return !window.before && s && s.textContent === '3 d'"
+        )
+        self.browser.wait("the strip", "return document.querySelector('.strip-row')")
 
 
 class MarksTests(BrowserTestCase):
