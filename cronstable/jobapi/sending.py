@@ -6,7 +6,7 @@ import hashlib
 import logging
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
@@ -43,11 +43,9 @@ class Download:
         self._request.registerProducer(self, True)
         try:
             await self._send()
-        except CancelledError:
-            self._gone = True
-            raise
         finally:
-            if not self._gone and self._request.channel is not None:
+            self._gone = True
+            if self._request.channel is not None:
                 self._request.unregisterProducer()
 
     def pauseProducing(self) -> None:  # noqa: N802 - the name is Twisted's

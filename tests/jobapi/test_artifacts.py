@@ -317,8 +317,8 @@ class GoingTests(ArtifactCase):
             if paused:
                 producer.pauseProducing()
                 self.world.store.step()
-            connection.lose()
             producer.stopProducing()
+            connection.lose()
             while self.waiting:
                 self.world.store.step()
             self.assertIs(connection.answer(), None)

@@ -88,10 +88,11 @@ class ServiceCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.reactor = FakeReactor()
-        self.clock: Any = ManualClock(NOW)
-        self.store = StoreService(self.reactor, self.clock)
+        clock: Any = ManualClock(NOW)
+        self.clock = clock
+        self.store = StoreService(self.reactor, clock)
         self.api = JobApiService(
-            self.reactor, self.clock, IDENTITY, self.store, {"FROM_ENV": "env-value"}
+            self.reactor, clock, IDENTITY, self.store, {"FROM_ENV": "env-value"}
         )
 
     def reconcile(self, state: StateConfig | None) -> None:
