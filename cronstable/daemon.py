@@ -32,7 +32,9 @@ from cronstable.sources import Configured, Sources
 
 log = logging.getLogger("cronstable")
 
-SECOND_SIGNAL_AFTER = 1.0
+SECOND_SIGNAL_AFTER = 0.9
+"""A second, less what the first request may have waited for its turn of the reactor."""
+
 REPORTS_DRAIN = 30.0
 STORE_PATIENCE = 2.0
 """Seconds that the listeners wait for a store to come up."""
