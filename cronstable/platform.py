@@ -139,6 +139,14 @@ def _linux_boot_time(proc: Path) -> float:
     raise ValueError("no btime in /proc/stat")
 
 
+def widen_pipe(descriptor: int, size: int) -> None:
+    """Let a pipe hold C{size} bytes, where the system has a call for that and allows it."""
+    import fcntl
+
+    with contextlib.suppress(AttributeError, OSError):
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)
+
+
 def process_exists(pid: int) -> bool:
     """Return whether any process, ours to signal or not, has this pid."""
     try:
@@ -225,7 +233,7 @@ def prepare_to_spawn() -> None:
     children, no signal stays blocked, and what was ignored at the start (C{nohup}) stays without
     effect here but is at its default in children.  Call it from the main thread.
     """
-    _open_standard_descriptors()
+    open_standard_descriptors()
     for descriptor in open_descriptors():
         if descriptor > 2:
             with contextlib.suppress(OSError):
@@ -241,13 +249,20 @@ def _without_effect(number: int, frame: object) -> None:
     """Do nothing: unlike an ignored signal, a handled one is at its default after an exec."""
 
 
-def _open_standard_descriptors() -> None:
+def open_standard_descriptors() -> None:
+    """
+    Open those of the descriptors 0 to 2 that are closed, for this process and its children.
+
+    Call it before anything else is opened, which would be given one of these numbers.
+    """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
             opened = os.open(os.devnull, os.O_RDONLY if descriptor == 0 else os.O_WRONLY)
-            if opened != descriptor:
+            if opened == descriptor:
+                os.set_inheritable(descriptor, True)
+            else:
                 os.dup2(opened, descriptor)
                 os.close(opened)
 

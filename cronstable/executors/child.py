@@ -24,6 +24,15 @@ from cronstable.executors.turns import Turns
 log = logging.getLogger("cronstable")
 
 READ_SIZE = 65_536
+"""Bytes read from a stream in one turn."""
+
+WIDE = 131_072
+"""
+The same from a stream that fills its pipe: a job that prints a lot costs fewer turns.
+
+For larger blocks the C library would ask the system for memory each time, which costs more.
+"""
+
 LAST_READ = 1 << 20
 """Bytes still taken from a stream that is closed while others hold it."""
 
@@ -61,10 +70,11 @@ class Owner(Protocol):
 class _Output:
     """The read end of one captured stream, level-triggered, one block per reactor turn."""
 
-    __slots__ = ("_child", "fd", "name", "paused")
+    __slots__ = ("_child", "_size", "fd", "name", "paused")
 
     def __init__(self, child: Child, name: str, fd: int) -> None:
         self._child = child
+        self._size = READ_SIZE
         self.name = name
         self.fd = fd
         self.paused = False
@@ -82,17 +92,20 @@ class _Output:
     def read(self) -> bool:
         """Read one block; return whether the stream is still open."""
         try:
-            data = os.read(self.fd, READ_SIZE)
+            data = os.read(self.fd, self._size)
         except BlockingIOError:
             return True
         except OSError as error:
             log.debug("reading the output of process %d failed: %s", self._child.pid, error)
             data = b""
-        if data:
-            self._child.owner.child_output(self.name, data)
-            return True
-        self._child.close_output(self.name)
-        return False
+        if not data:
+            self._child.close_output(self.name)
+            return False
+        if len(data) == READ_SIZE and self._size == READ_SIZE:
+            platform.widen_pipe(self.fd, WIDE)
+            self._size = WIDE
+        self._child.owner.child_output(self.name, data)
+        return True
 
     def connectionLost(self, reason: Failure) -> None:  # noqa: N802
         """

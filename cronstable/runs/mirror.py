@@ -74,7 +74,7 @@ class Mirror:
         self._descriptors = descriptors or {1: 1, 2: 2}
         self._is_terminal = is_terminal
         self._terminals: dict[int, bool] = {}
-        self._files: dict[int, bool] = {}
+        self._sinks: dict[int, bool] = {}
         self._polls: dict[int, Any] = {}
         self._queue: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
@@ -113,11 +113,11 @@ class Mirror:
     def _write_at_once(self, target: int, block: bytes) -> bytes:
         """Write what cannot block, and return what is left for the thread."""
         descriptor = self._descriptors[target]
-        # A terminal may take less than its readiness promises; a file takes any block, and faster
-        # than a thread would be told of it.
+        # A terminal may take less than its readiness promises; a file and the null device take any
+        # block, and faster than a thread would be told of it.
         if self._terminal(target, descriptor):
             return block
-        if len(block) > select.PIPE_BUF and not self._is_file(descriptor):
+        if len(block) > select.PIPE_BUF and not self._takes_all(descriptor):
             return block
         if not self._takes(descriptor):
             return block
@@ -136,14 +136,16 @@ class Mirror:
             poll.register(descriptor, select.POLLOUT)
         return any(event & select.POLLOUT for _, event in poll.poll(0))
 
-    def _is_file(self, descriptor: int) -> bool:
-        known = self._files.get(descriptor)
+    def _takes_all(self, descriptor: int) -> bool:
+        known = self._sinks.get(descriptor)
         if known is None:
             try:
-                known = stat.S_ISREG(os.fstat(descriptor).st_mode)
+                found = os.fstat(descriptor)
+                null = os.stat(os.devnull)
+                known = stat.S_ISREG(found.st_mode) or os.path.samestat(found, null)
             except OSError:
                 known = False
-            self._files[descriptor] = known
+            self._sinks[descriptor] = known
         return known
 
     def when_room(self, resume: Callable[[], object]) -> None:

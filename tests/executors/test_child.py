@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 from twisted.python.failure import Failure
@@ -11,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable import platform
 from cronstable.clock import ManualClock
-from cronstable.executors.child import Child
+from cronstable.executors.child import Child, _Output
 from cronstable.executors.program import Program
 from cronstable.executors.spawn import Spawned, Spawner
 from cronstable.executors.turns import Turns
@@ -87,6 +88,22 @@ class ChildTests(SynchronousTestCase):
         self.assertEqual(kinds, [("ending", 6), ("exited", 6)])
         self.assertTrue(child.reaped)
         self.assertEqual(child.open_outputs, [])
+
+    def test_much_output(self) -> None:
+        """A stream that fills its pipe is read in larger blocks from then on."""
+        child = self.child("exec sleep 30")
+        read, write = os.pipe()
+        output = _Output(child, "stdout", read)
+        for size in (65_536, 100_000):
+            os.set_blocking(write, False)
+            self.assertEqual(os.write(write, bytes(size)), size)
+            self.assertTrue(output.read())
+        os.close(write)
+        os.close(read)
+        self.assertEqual([len(told[2]) for told in self.owner.told], [65_536, 100_000])
+
+    if not sys.platform.startswith("linux"):
+        test_much_output.skip = "pipes cannot grow here"  # type: ignore[attr-defined]
 
     def test_stale_end(self) -> None:
         """An event of an earlier process under the same descriptor ends nothing."""

@@ -84,6 +84,14 @@ class MirrorTests(TestCase):
         self.mirror.when_room(lambda: resumed.append(1))
         await until(lambda: resumed)
 
+    async def test_null_device(self) -> None:
+        """What can never block takes large blocks at once, without a thread."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        self.ends.add(null)
+        mirror = Mirror(reactor, {1: null})
+        self.assertTrue(mirror.write(1, b"x" * 1_000_000 + b"\n"))
+        self.assertIdentical(mirror._thread, None)
+
     async def test_flush_is_bounded(self) -> None:
         """Waiting for a reader that never reads ends."""
         self.mirror.write(1, b"x" * 200_000)
