@@ -78,9 +78,11 @@ def mirror_the_log(mirror: Mirror) -> Callable[[], None]:
     Send what the root logger writes to stderr through C{mirror}; return what ends that.
     """
     root = logging.getLogger()
+    # twistd puts something else in the place of sys.stderr.
+    streams = (sys.stderr, sys.__stderr__)
     ours: list[tuple[logging.Handler, logging.Handler]] = []
     for handler in tuple(root.handlers):
-        if type(handler) is logging.StreamHandler and handler.stream is sys.stderr:
+        if type(handler) is logging.StreamHandler and handler.stream in streams:
             mirrored = MirroredHandler(mirror)
             mirrored.setFormatter(handler.formatter)
             mirrored.setLevel(handler.level)

@@ -84,6 +84,16 @@ class MirrorTheLogTests(RootLoggerCase):
         end()
         self.assertCountEqual(self.root.handlers, [handler, other])
 
+    def test_under_twistd(self) -> None:
+        """It still is the handler of stderr when something else stands in for sys.stderr."""
+        handler = logging.StreamHandler(sys.__stderr__)
+        self.root.addHandler(handler)
+        self.patch(sys, "stderr", io.StringIO())
+        end = mirror_the_log(FakeMirror())  # type: ignore[arg-type]
+        self.assertNotIn(handler, self.root.handlers)
+        end()
+        self.assertIn(handler, self.root.handlers)
+
 
 class LoggingSectionTests(RootLoggerCase):
     def test_applied_once(self) -> None:
