@@ -4,7 +4,7 @@ Measures appends and reads of the store beside bare loops that do the same syste
 Both write one small record per turn into the same number of directories, with the same flushes;
 rounds alternate, and the best of each is shown, so that a noisy machine spoils neither.
 
-Usage: python contrib/benchmarks/store.py [DIRECTORY] [ROUNDS], from the root of the repository;
+Usage: python contrib/bench/store.py [DIRECTORY] [ROUNDS], from the root of the repository;
 DIRECTORY (default: a temporary one) tells which disk is measured.
 """
 

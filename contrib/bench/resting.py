@@ -1,0 +1,77 @@
+"""M1, M2, M9: what it costs to start, to be there, and to ask the tool something."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+import machine
+from daemons import Daemon, Scratch, Target, environment, idle_jobs, yaml
+from table import Found
+
+TWISTED = "from twisted.internet import reactor; import twisted.web.server"
+LIBYAML = "import sys, yaml; yaml.load(open(sys.argv[1]), yaml.CSafeLoader)"
+
+
+def start(target: Target, scratch: Scratch, quick: bool) -> Found:
+    """M1: seconds to the first answer, and memory a second later, by number of jobs."""
+    found = {}
+    for jobs in (10, 1000, 10_000):
+        with Daemon(target, scratch, idle_jobs(jobs)) as daemon:
+            daemon.get("/jobs")
+            time.sleep(1)
+            found[f"ready_{jobs}"] = daemon.ready
+            found[f"rss_{jobs}"] = machine.memory(daemon.pid)[0]
+    return found
+
+
+def start_limit(scratch: Scratch, quick: bool) -> Found:
+    """Importing Twisted's reactor and server; parsing the file of 10,000 jobs by libyaml."""
+    config = scratch.path / "big.yaml"
+    config.write_text(yaml(idle_jobs(10_000), 1))
+    return {
+        "ready_10": timed([sys.executable, "-c", TWISTED]),
+        "ready_10000": timed([sys.executable, "-c", LIBYAML, str(config)]),
+    }
+
+
+def rest(target: Target, scratch: Scratch, quick: bool) -> Found:
+    """M2: CPU milliseconds and wake-ups per minute with ten jobs that are not due."""
+    seconds = 60 if quick else 120
+    with Daemon(target, scratch, idle_jobs(10)) as daemon:
+        time.sleep(5)
+        cpu, wakeups = machine.fine_cpu(daemon.pid), machine.wakeups(daemon.pid)
+        time.sleep(seconds)
+        minutes = seconds / 60
+        return {
+            "cpu": 1e3 * (machine.fine_cpu(daemon.pid) - cpu) / minutes,
+            "wakeups": (machine.wakeups(daemon.pid) - wakeups) / minutes,
+        }
+
+
+def tool(target: Target, scratch: Scratch, quick: bool) -> Found:
+    """M9: milliseconds of the command line tool."""
+    config = scratch.path / "check.yaml"
+    config.write_text(yaml(idle_jobs(1000), 1))
+    check = [target.tool, "--validate-config", "-c", str(config)]
+    return {
+        "version": 1e3 * statistics.median(timed([target.tool, "--version"]) for _ in range(9)),
+        "validate": 1e3 * statistics.median(timed(check) for _ in range(3)),
+    }
+
+
+def tool_limit(scratch: Scratch, quick: bool) -> Found:
+    """Starting and ending Python without a site."""
+    bare = [sys.executable, "-I", "-S", "-c", ""]
+    return {"version": 1e3 * statistics.median(timed(bare) for _ in range(9))}
+
+
+def timed(command: list[str]) -> float:
+    """Return the wall seconds of a command, which has to succeed."""
+    begun = time.perf_counter()
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    )
+    return time.perf_counter() - begun
