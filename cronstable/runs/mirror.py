@@ -117,9 +117,9 @@ class Mirror:
         # block, and faster than a thread would be told of it.
         if self._terminal(target, descriptor):
             return block
-        if len(block) > select.PIPE_BUF and not self._takes_all(descriptor):
-            return block
-        if not self._takes(descriptor):
+        if not self._takes_all(descriptor) and not (
+            len(block) <= select.PIPE_BUF and self._takes(descriptor)
+        ):
             return block
         try:
             return block[os.write(descriptor, block) :]

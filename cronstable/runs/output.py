@@ -6,9 +6,11 @@ docs/executors.md, "Output", specifies what is kept, what is dropped and who is 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from string import Formatter
 from typing import Any
 
@@ -353,13 +355,21 @@ def line_prefix(template: str, job: str, stream: str) -> bytes:
     Only the placeholders job_name and stream_name are known; a template with anything else in
     braces is taken as it is written.
     """
+    text = template
+    if _known(template):
+        with contextlib.suppress(ValueError, LookupError, AttributeError):
+            text = template.format(job_name=job, stream_name=stream)
+    return text.replace("\n", " ").encode("utf-8", "replace")
+
+
+@lru_cache(maxsize=64)
+def _known(template: str) -> bool:
+    """Return whether a template has only placeholders that are known; most jobs share one."""
     try:
         fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-        odd = not fields <= {"job_name", "stream_name"}
-        text = template if odd else template.format(job_name=job, stream_name=stream)
-    except (ValueError, LookupError, AttributeError):
-        text = template
-    return text.replace("\n", " ").encode("utf-8", "replace")
+    except ValueError:
+        return False
+    return fields <= {"job_name", "stream_name"}
 
 
 def _prefixed(whole: bytes, prefix: bytes) -> bytes:
