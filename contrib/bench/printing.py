@@ -40,7 +40,8 @@ def output_limit(scratch: Scratch, quick: bool) -> Found:
 def one(target: Target, scratch: Scratch, command: str) -> float:
     """Return the seconds from the order to start a printing job to the end of its last process."""
     done = scratch.path / "done"
-    with Daemon(target, scratch, [printing("job", f"{command}; touch {done}")]) as daemon:
+    jobs = [printing("job", f"{command}; touch {done}")]
+    with Daemon(target, scratch, jobs, quiet=True) as daemon:
         time.sleep(1)
         begun = time.perf_counter()
         daemon.get("/jobs/job/start", method="POST")
@@ -55,7 +56,8 @@ def many(target: Target, scratch: Scratch, command: str, count: int) -> Found:
     log = scratch.path / f"probe-{target.name}"
     done = [scratch.path / f"done{number}" for number in range(count)]
     jobs = [printing(f"job{n}", f"{command}; touch {file}") for n, file in enumerate(done)]
-    with Daemon(target, scratch, [*jobs, *stamping(scratch, log, 1, EACH_SECOND)]) as daemon:
+    jobs += stamping(scratch, log, 1, EACH_SECOND)
+    with Daemon(target, scratch, jobs, quiet=True) as daemon:
         time.sleep(3)
         base = machine.memory(daemon.pid)[0]
         machine.reset_peak(daemon.pid)
