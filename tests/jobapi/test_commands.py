@@ -8,7 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twisted.internet.threads import deferToThread
@@ -60,12 +60,15 @@ WIRE = job(
 )
 
 
-class CapturedTests(LiveCase):
-    """Each command that was captured, in one run."""
+LIMITS = {"max_value_bytes": 4096, "max_artifact_bytes": 10000}
 
-    async def test_all(self) -> None:
-        """Exit status, output, requests and the shape of answers are what they were."""
-        await self.serve(WIRE, max_value_bytes=4096, max_artifact_bytes=10000)
+
+class Replaying(LiveCase):
+    """Runs the captured commands in their order and compares what can be seen from outside."""
+
+    program: Sequence[str] = COMMAND
+
+    async def replay_all(self) -> None:
         (self.directory / "wire.pay").write_bytes(b"payload")
         cases = {path.stem[7:]: path for path in VECTORS.glob("v1-cli-*.json")}
         workflows = {name for name in cases if name.startswith("xcom")}
@@ -77,8 +80,8 @@ class CapturedTests(LiveCase):
 
     async def replay(self, name: str, case: dict[str, Any]) -> None:
         argv = ARGV.get(name) or shlex.split(case["cli"].replace("<hold token>", "TOKEN"))[1:]
-        before = len(self.recorded)
-        done = await self.run_command(*[self.token if w == "TOKEN" else w for w in argv])
+        words = [self.token if word == "TOKEN" else word for word in argv]
+        done = await self.run_command(*words, program=self.program)
         said = done.stdout.strip()
         self.assertEqual(done.returncode, case["exit"], (name, done.stderr))
         self.assertEqual(bool(done.stderr), case["stderr_nonempty"], (name, done.stderr))
@@ -87,6 +90,19 @@ class CapturedTests(LiveCase):
             self.token = self.token or said.decode()
         else:
             self.assertEqual(said.decode(), case["stdout"], name)
+
+
+class CapturedTests(Replaying):
+    """Each command that was captured, in one run."""
+
+    async def test_all(self) -> None:
+        """Exit status, output, requests and the shape of answers are what they were."""
+        await self.serve(WIRE, **LIMITS)
+        await self.replay_all()
+
+    async def replay(self, name: str, case: dict[str, Any]) -> None:
+        before = len(self.recorded)
+        await super().replay(name, case)
         made = self.recorded[before:]
         self.assertEqual(len(made), len(case["exchanges"]), name)
         for request, exchange in zip(made, case["exchanges"], strict=True):
