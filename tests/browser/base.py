@@ -127,7 +127,7 @@ class BrowserTestCase(SynchronousTestCase):
         self.assertTrue(done, f"{name} has no button {label}")
 
     def wait_row(
-        self, name: str, part: str, test: Callable[[str], bool], seconds: float = 10
+        self, name: str, part: str, test: Callable[[str], bool], seconds: float = 20
     ) -> str:
         """Wait until a part of a row satisfies a test; return its text."""
         found: list[str] = [""]

@@ -148,7 +148,7 @@ class Browser:
         """Send a command of the DevTools protocol."""
         return self._of_session("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
-    def wait(self, what: str, script: str, *arguments: Any, seconds: float = 8.0) -> Any:
+    def wait(self, what: str, script: str, *arguments: Any, seconds: float = 20.0) -> Any:
         """Return the first truthy result of a script, or fail naming what never came."""
         deadline = time.monotonic() + seconds
         while True:
@@ -159,7 +159,7 @@ class Browser:
                 raise BrowserError(f"waited {seconds} s for {what}")
             time.sleep(0.04)
 
-    def wait_for(self, what: str, ready: Callable[[], Any], seconds: float = 8.0) -> Any:
+    def wait_for(self, what: str, ready: Callable[[], Any], seconds: float = 20.0) -> Any:
         """Return the first truthy result of a function of the test itself."""
         deadline = time.monotonic() + seconds
         while True:

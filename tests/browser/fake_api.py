@@ -12,6 +12,7 @@ import hashlib
 import heapq
 import itertools
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -49,6 +50,16 @@ class Refused(Exception):
         self.reason = reason
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection; a browser that hangs up is nothing to tell."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class FakeDaemon:
     """The state behind the answers, and the server; use as a context manager."""
 
@@ -82,8 +93,7 @@ class FakeDaemon:
         class Handler(_Handler):
             fake = daemon
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.daemon_threads = True
+        self.server = _Server(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
 
