@@ -166,7 +166,6 @@ class AwayTests(BrowserTestCase):
         self.browser.wait(
             "the verdict",
             "return /No answer/.test(document.querySelector('h1').innerText)",
-            seconds=12,
         )
         self.assertIn("What you see is from", self.browser.text("h1"))
         self.assertIn("no answer", self.browser.text(".live"))
@@ -177,7 +176,6 @@ class AwayTests(BrowserTestCase):
         self.browser.wait(
             "it is back",
             "return /failing/.test(document.querySelector('h1').innerText)",
-            seconds=12,
         )
 
     def test_log_survives_a_cut(self) -> None:
@@ -195,7 +193,6 @@ class AwayTests(BrowserTestCase):
         self.browser.wait(
             "live again",
             "return document.querySelector('.log-state').textContent === 'live'",
-            seconds=10,
         )
         self.browser.wait(
             "lines", "return document.querySelectorAll('.drawer .log-line').length > 45"
@@ -215,7 +212,6 @@ class AwayTests(BrowserTestCase):
         self.browser.wait(
             "the new run",
             "return document.querySelectorAll('.drawer .log-line').length > 60",
-            seconds=10,
         )
         order = self.browser.run(
             "return [...document.querySelectorAll('.log-line, .log-separator')]"

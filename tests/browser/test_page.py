@@ -126,7 +126,6 @@ class PageTests(BrowserTestCase):
         self.browser.wait(
             "live lines",
             "return document.querySelectorAll('.drawer .log-line').length > 3",
-            seconds=10,
         )
         earlier = self.log_lines()
         self.browser.wait_for("more lines", lambda: len(self.log_lines()) > len(earlier) + 2)
@@ -152,7 +151,7 @@ class PageTests(BrowserTestCase):
             self.press_in_row("counter", "Run")
         self.press_in_row("counter", "Log")
         self.browser.wait(
-            "lines", "return document.querySelectorAll('.drawer .log-line').length > 12", seconds=12
+            "lines", "return document.querySelectorAll('.drawer .log-line').length > 12"
         )
         at_end = (
             "const l = document.querySelector('.log-lines');"
