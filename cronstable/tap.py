@@ -24,10 +24,12 @@ class Options(usage.Options):
     ]
 
     def postOptions(self) -> None:  # noqa: N802 - the name is Twisted's
-        """Check the level and fill in the default path."""
+        """Check the level and fill in the default path, before there is a reactor."""
         from cronstable.commands.defaults import default_config
         from cronstable.commands.loglevel import level_number
+        from cronstable.platform import open_standard_descriptors
 
+        open_standard_descriptors()
         try:
             self["level"] = level_number(self["log-level"])
         except ValueError as error:

@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _never_fail_to_print()
     try:
         status = _status_of(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # It was closed when the process started.
+            sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         return 130
@@ -102,8 +103,10 @@ def _use_config(parser: ArgumentParser, options: Namespace, level: int, *, bare:
     options.log_level = level
     import gc
 
+    from cronstable.platform import open_standard_descriptors
     from cronstable.signals import EarlySignals
 
+    open_standard_descriptors()
     EarlySignals().install()
     gc.disable()  # See cronstable.tap; the daemon enables it again.
     from cronstable import daemon
