@@ -32,8 +32,7 @@ from cronstable.sources import Configured, Sources
 
 log = logging.getLogger("cronstable")
 
-SECOND_SIGNAL_AFTER = 0.9
-"""A second, less what the first request may have waited for its turn of the reactor."""
+SECOND_SIGNAL_AFTER = 1.0
 
 REPORTS_DRAIN = 30.0
 STORE_PATIENCE = 2.0
@@ -61,7 +60,7 @@ class Daemon(Service):
         self.rooms = Rooms(reactor, clock, this_process(os.getpid()), environ)
         self.rooms.web.house.shutdown = self.stop
         self._logging = LoggingSection()
-        self._signals = Signals(reactor, self.stop, self._reload_requested)
+        self._signals = Signals(reactor, clock, self._stop_asked_at, self._reload_requested)
         self.reload = ReloadService(reactor, clock, sources, self._apply)
         self.rooms.facts.reloads = self.reload
         self._chores = Chores(clock, self._each_minute())
@@ -85,13 +84,15 @@ class Daemon(Service):
         """
         Stop gracefully and end the reactor; asked again a second or more later, end what runs.
         """
-        now = self._clock.seconds()
+        self._stop_asked_at(self._clock.seconds())
+
+    def _stop_asked_at(self, when: float) -> None:
         if self._stop_asked is None:
-            self._stop_asked = now
+            self._stop_asked = when
             self._stop_once().addErrback(
                 lambda failure: log_failure("shutting down", failure)
             ).addBoth(lambda _: self._reactor.stop())
-        elif now - self._stop_asked >= SECOND_SIGNAL_AFTER:
+        elif when - self._stop_asked >= SECOND_SIGNAL_AFTER:
             log.warning("Asked to stop again: ending the jobs that still run")
             self.rooms.runs.cut()
 

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from cronstable.clock import Clock
+
 
 class EarlySignals:
     """
@@ -41,18 +43,27 @@ class EarlySignals:
 
 
 class Signals:
-    """Takes over SIGTERM, SIGINT and SIGHUP while the daemon runs."""
+    """
+    Takes over SIGTERM, SIGINT and SIGHUP while the daemon runs.
+
+    C{stop} is told the monotonic second in which its signal came, however long it waited then.
+    """
 
     def __init__(
-        self, reactor: Any, stop: Callable[[], object], reload: Callable[[], object]
+        self,
+        reactor: Any,
+        clock: Clock,
+        stop: Callable[[float], object],
+        reload: Callable[[], object],
     ) -> None:
         self._reactor = reactor
-        self._calls: dict[int, Callable[[], object]] = {
+        self._clock = clock
+        self._calls: dict[int, Callable[[float], object]] = {
             signal.SIGTERM: stop,
             signal.SIGINT: stop,
         }
         if hasattr(signal, "SIGHUP"):
-            self._calls[signal.SIGHUP] = reload
+            self._calls[signal.SIGHUP] = lambda when: reload()
         self._before: dict[int, Any] = {}
 
     def install(self) -> None:
@@ -70,4 +81,4 @@ class Signals:
         self._before.clear()
 
     def _caught(self, number: int, frame: Any) -> None:
-        self._reactor.callFromThread(self._calls[number])
+        self._reactor.callFromThread(self._calls[number], self._clock.seconds())

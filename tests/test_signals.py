@@ -9,14 +9,26 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.clock import ManualClock
 from cronstable.signals import EarlySignals, Signals
 
 
 class FakeReactor:
-    """Calls at once what is to be called on its thread."""
+    """Calls at once what is to be called on its thread, unless it is C{busy}."""
 
-    def callFromThread(self, call: Callable[[], Any]) -> None:  # noqa: N802
-        call()
+    def __init__(self) -> None:
+        self.busy = False
+        self.waiting: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+    def callFromThread(self, call: Callable[..., Any], *arguments: Any) -> None:  # noqa: N802
+        self.waiting.append((call, arguments))
+        if not self.busy:
+            self.turn()
+
+    def turn(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for call, arguments in waiting:
+            call(*arguments)
 
 
 class SignalsTests(SynchronousTestCase):
@@ -26,9 +38,16 @@ class SignalsTests(SynchronousTestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
         self.calls: list[str] = []
+        self.stops: list[float] = []
+        self.clock = ManualClock()
+        self.reactor = FakeReactor()
         self.signals = Signals(
-            FakeReactor(), lambda: self.calls.append("stop"), lambda: self.calls.append("reload")
+            self.reactor, self.clock, self.stop, lambda: self.calls.append("reload")
         )
+
+    def stop(self, when: float) -> None:
+        self.calls.append("stop")
+        self.stops.append(when)
 
     def test_calls(self) -> None:
         """SIGTERM and SIGINT ask to stop, SIGHUP to reload."""
@@ -36,6 +55,16 @@ class SignalsTests(SynchronousTestCase):
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
             os.kill(os.getpid(), number)
         self.assertEqual(self.calls, ["reload", "stop", "stop"])
+
+    def test_when_it_came(self) -> None:
+        """A stop is told the moment of its signal, though its turn may come later."""
+        self.signals.install()
+        self.reactor.busy = True
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+            self.clock.advance(1)
+        self.reactor.turn()
+        self.assertEqual(self.stops, [0.0, 1.0])
 
     def test_remove(self) -> None:
         """Whoever had a signal before has it again."""
