@@ -28,6 +28,8 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
+    # A page that was left is gone at once, and asks nothing more.
+    "--disable-features=BackForwardCache",
     "--force-color-profile=srgb",
 )
 KEYS = {

@@ -42,6 +42,7 @@ class SizeTests(BrowserTestCase):
             "/version",
             "/job-set-id",
             "/dags",
+            "/state",
         )
         self.assertEqual([path for path in loaded if not path.startswith(api)], [])
 
@@ -92,7 +93,7 @@ class ThousandJobsTests(BrowserTestCase):
         self.open(self.url)
         time.sleep(1.5)
         found = []
-        for _ in range(2 * TRIES):
+        for _ in range(4 * TRIES):
             before = self.fake.hits["/jobs"]
             found.append(round(self.worst(2.6)))
             self.assertGreater(self.fake.hits["/jobs"], before + 1, "the page has polled")
