@@ -18,7 +18,6 @@ from tests.fakes import FakeLaunch, job
 from tests.runs.test_scheduler import NOON
 from tests.runs.world import World
 
-
 LIVES = 1500
 
 
