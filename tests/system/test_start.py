@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from twisted.internet.threads import deferToThread
-from twisted.trial.unittest import SkipTest, TestCase
+from twisted.trial.unittest import TestCase
 
-from cronstable.daemon import SERVED
 from tests.system.harness import Daemon, Kind
 
 IDLE = """\
@@ -36,12 +35,6 @@ web:
 RUNNING = r"^INFO:cronstable:Job set id: v1:[0-9a-f]{64} \((\d+) jobs\)$"
 LOG_LINE = re.compile(r"^(DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]+:")
 KINDS: tuple[Kind, ...] = ("cronstable", "twistd")
-
-
-def require_served(section: str) -> None:
-    """Skip the test while the daemon does not serve C{section}."""
-    if section not in SERVED:
-        raise SkipTest(f"the section {section}: is not served by this release")
 
 
 class StartTestCase(TestCase):
@@ -117,7 +110,6 @@ jobs:
 
     async def test_shutdown_request(self) -> None:
         """POST /shutdown stops it with status 0 for a token with control, and only for that."""
-        require_served("web")
         web = WEB + "  authToken:\n    value: a-long-token-for-this-test\n"
         daemon = Daemon(self, IDLE + web)
         await daemon.wait_for_log("web: started listening")
@@ -263,7 +255,6 @@ class TroubleTests(StartTestCase):
 
     async def test_port_is_taken(self) -> None:
         """A listener that cannot bind is warned about; the daemon runs, and stops with 0."""
-        require_served("web")
         for kind in KINDS:
             with socket.socket() as holder:
                 holder.bind(("127.0.0.1", 0))
@@ -279,7 +270,6 @@ class TroubleTests(StartTestCase):
 
     async def test_one_of_two_listeners(self) -> None:
         """A bad address never takes a good one with it."""
-        require_served("web")
         config = IDLE + WEB + "    - http://256.0.0.1:1\n    - ftp://127.0.0.1:1\n"
         daemon = Daemon(self, config)
         await daemon.wait_for_log("web: started listening")
@@ -291,7 +281,6 @@ class TroubleTests(StartTestCase):
 
     async def test_store_cannot_start(self) -> None:
         """A store that cannot start is an ERROR; the daemon runs, and stops with 0."""
-        require_served("state")
         for kind in KINDS:
             daemon = Daemon(self, IDLE + "state:\n  path: /proc/nowhere/store\n", kind=kind)
             await daemon.wait_for_log(r"^ERROR:cronstable(\.\w+)?:state: failed to start: ")
@@ -300,7 +289,6 @@ class TroubleTests(StartTestCase):
 
     async def test_certificate_is_missing(self) -> None:
         """A TLS file that is not there keeps only the web API down, and -v does not mind it."""
-        require_served("web")
         config = IDLE + (
             "web:\n  listen:\n    - https://127.0.0.1:@PORT@\n"
             "  tls:\n    cert: @WORK@/none.pem\n    key: @WORK@/none.key\n"
