@@ -11,6 +11,7 @@ from pathlib import Path
 from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
+from tests.certs import Authority
 from tests.system.harness import CHECKOUT, Daemon
 
 STATE = """
@@ -270,6 +271,55 @@ class LifeTests(JobApiCase):
         self.assertIn(at[0], second)
         self.assertIn("CRONSTABLE_ATTEMPT=1", second)
         self.assertNotEqual(first[3], second[3])
+
+    async def test_tls(self) -> None:
+        """Over TLS a job verifies its daemon by the authority that it is told."""
+        authority = Authority(Path(self.mktemp()).resolve())
+        pair = authority.issue("server")
+        secure = (
+            "state\n  jobApi:\n    listen: https://localhost:0\n    tls:\n"
+            f"      cert: {pair.cert}\n      key: {pair.key}\n      ca: {authority.cert}\nweb"
+        )
+        self.start(
+            a_job(
+                "asks",
+                'cronstable state set k v; cronstable state get k; echo "$CRONSTABLE_STATE_URL"',
+            ),
+            head=STATE.replace("state\nweb", secure),
+        )
+        await self.daemon.wait_for_log(r"state job API listening on https://localhost:\d+")
+        await self.daemon.wait_for_log("filesystem backend ready")
+        await self.daemon.wait_for_log("web: started listening")
+        value, url = await self.run_job("asks")
+        self.assertEqual(value, "v")
+        self.assertRegex(url, r"^https://localhost:\d+$")
+
+    async def test_two_daemons(self) -> None:
+        """A lock that a job of one daemon holds is taken for a job of another, and then free."""
+        self.start(
+            a_job(
+                "holds",
+                "cronstable lock acquire m --global; while [ ! -e go ]; do sleep 0.05; done",
+            )
+        )
+        await self.ready()
+        first = self.daemon
+        await self.begin("holds")
+        await first.wait_for_output(r"\[holds stdout\] [0-9a-f]{32}")
+        shared = STATE.replace("@WORK@/state", str(first.directory / "state"))
+        wants = "cronstable lock run m --global {} -- echo had it"
+        self.start(
+            a_job("tries", wants.format("")),
+            a_job("waits", wants.format("--wait --timeout 30")),
+            head=shared,
+        )
+        await self.ready()
+        self.assertEqual(await self.run_job("tries"), [])
+        self.assertEqual(self.daemon.ends("tries")[0].code, 3)
+        await self.begin("waits")
+        await self.daemon.wait_for_log("Job waits spawned")
+        (first.directory / "go").touch()
+        await self.daemon.wait_for_output(r"\[waits stdout\] had it")
 
     async def test_leftover(self) -> None:
         """A process that outlives its run is let in no more."""
