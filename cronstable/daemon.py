@@ -143,7 +143,8 @@ class Daemon(Service):
         self.rooms.bus.publish(
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
         )
-        # Garbage that is kept with the configuration would stay for good.
+        # What was under way at the last reload has become garbage since, and would stay for good.
+        gc.unfreeze()
         gc.collect()
         _keep_what_is()
         await self.rooms.reconcile_store(configured.config)
