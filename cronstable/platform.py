@@ -114,13 +114,15 @@ def _kernel_boot_time() -> float | None:
 
 def process_start_time(pid: int, proc: Path = Path("/proc")) -> float | None:
     """
-    Return when process C{pid} started, epoch seconds, or None if there is none.
+    Return when process C{pid} started, epoch seconds, or None if there is none, or none alive.
 
     With the pid it names a process for good: a pid that was given out again has a later start.
     """
     if sys.platform.startswith("linux"):
         try:
             fields = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            if fields[0] in (b"Z", b"X"):
+                return None  # It has ended; nobody has asked for its status yet.
             return _linux_boot_time(proc) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None

@@ -75,6 +75,13 @@ class ProcessTests(SynchronousTestCase):
         self.assertLess(abs(started - before), 2)
         self.assertIsNone(platform.process_start_time(child.pid))
 
+    def test_defunct(self) -> None:
+        """A process that has ended is none, also before its parent has asked for its status."""
+        child = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        self.assertIsNone(platform.process_start_time(child.pid))
+        child.wait()
+
     def test_existence(self) -> None:
         """A process that may not be signalled exists too."""
         self.assertTrue(platform.process_exists(os.getpid()))
