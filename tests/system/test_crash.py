@@ -37,7 +37,6 @@ jobs:
     schedule: "*/2 * * * * * *"
     command: ["/bin/sleep", "0.4"]
     onMissed: run-all
-    concurrencyPolicy: Forbid
   - name: once
     schedule: "*/3 * * * * * *"
     command: ["/bin/true"]
