@@ -1,10 +1,10 @@
 """
 Reads what the tests gave and prints the verdict.
 
-Usage: python .ci/report.py OUTCOMES SKIPS-ALLOWED.  Prints the tests that failed and those that
+Usage: python .ci/report.py OUTCOMES... SKIPS-ALLOWED.  Prints the tests that failed and those that
 were skipped with their reasons, and as the last line ``N passed, N failed``, with ``, N skipped``
-if some were.  Exit status 1 if a test failed, none ran, the outcomes are missing (the run broke
-off), or a test was skipped for a reason that no pattern of SKIPS-ALLOWED matches.
+if some were.  Exit status 1 if a test failed, none ran, outcomes are missing (a run broke off), or
+a test was skipped for a reason that no pattern of SKIPS-ALLOWED matches.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def report(outcomes: dict[str, tuple[str, str]], allowed: list[re.Pattern[str]])
 
 
 def main(argv: list[str]) -> int:
-    """Read the two files named in C{argv} and report."""
-    try:
-        outcomes = json.loads(Path(argv[0]).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        print(f"the test run broke off: {error}")
-        print("0 passed, 1 failed")
-        return 1
-    return report(outcomes, patterns(Path(argv[1]).read_text(encoding="utf-8")))
+    """Read the files named in C{argv} and report."""
+    *runs, allowed = (Path(name) for name in argv)
+    outcomes: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        try:
+            outcomes |= json.loads(run.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            outcomes[run.name] = ("failed", f"the run broke off: {error}")
+    return report(outcomes, patterns(allowed.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

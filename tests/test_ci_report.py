@@ -30,16 +30,23 @@ report = load_report()
 class ReportTests(SynchronousTestCase):
     """Verdicts on made-up outcomes."""
 
-    def verdict(self, outcomes: Any, allowed: str = "") -> tuple[int, list[str]]:
-        """Return the exit status and the lines for C{outcomes}; None: the run broke off."""
+    def verdict(self, outcomes: Any, allowed: str = "", *more: Any) -> tuple[int, list[str]]:
+        """Return the exit status and the lines for the outcomes of runs; None: it broke off."""
         work = Path(self.mktemp())
         work.mkdir()
-        if outcomes is not None:
-            (work / "outcomes").write_text(json.dumps(outcomes))
+        runs = (outcomes, *more)
+        for number, given in enumerate(runs):
+            if given is not None:
+                (work / f"run{number}").write_text(json.dumps(given))
         (work / "allowed").write_text(allowed)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            status = report.main([str(work / "outcomes"), str(work / "allowed")])
+            status = report.main(
+                [
+                    *(str(work / f"run{number}") for number in range(len(runs))),
+                    str(work / "allowed"),
+                ]
+            )
         return status, out.getvalue().splitlines()
 
     def test_all_passed(self) -> None:
@@ -67,3 +74,10 @@ class ReportTests(SynchronousTestCase):
         self.assertEqual(self.verdict({})[0], 1)
         status, lines = self.verdict(None)
         self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed"))
+
+    def test_several_runs(self) -> None:
+        """The outcomes of all runs count; one that broke off fails the others too."""
+        passed = {"a": ["passed", ""]}
+        self.assertEqual(self.verdict(passed, "", {"b": ["passed", ""]})[1], ["2 passed, 0 failed"])
+        status, lines = self.verdict(passed, "", None)
+        self.assertEqual((status, lines[-1]), (1, "1 passed, 1 failed"))
