@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter, defaultdict
 
@@ -136,3 +137,97 @@ class LivesTests(SynchronousTestCase):
         if each.name != "all":
             return []
         return [s for s in lost if not any(a <= s <= b for a, b in self.paused)]
+
+
+class MoodyStoreTests(SynchronousTestCase):
+    """Lives on a store that fails, hangs and comes back as it likes."""
+
+    def mood(self, world: DurableWorld) -> None:
+        """Change how the store of C{world} feels."""
+        what = self.rng.random()
+        if what < 0.2:
+            world.stick()
+        elif what < 0.5:
+            match = self.rng.choice(["", "runs%2F", "retries%2F", "catchup%2F", "inflight%2F"])
+            op = self.rng.choice(["create", "read", "names", "rename", "sync_directory"])
+            world.faults.fail(op, match=match)
+        else:
+            world.faults.heal()
+            world.unstick()
+
+    def behave(self, world: DurableWorld, launch: FakeLaunch) -> None:
+        key = (launch.job, launch.memo["slot"], launch.memo["attempt"])
+        if launch.memo["cause"] != "manual":
+            self.starts[key] += 1
+        lasting = self.rng.choice([0.5, 5, 70])
+        world.clock.callLater(lasting, launch.exit, self.rng.choice([0, 0, 1]))
+
+    def live(self, host: Host, state: StateConfig) -> Host:
+        world = DurableWorld(host, *MOODY, up=False)
+        world.executor.behave = lambda launch: self.behave(world, launch)
+        self.starts: Counter[object] = Counter()
+        if self.rng.random() < 0.2:
+            self.mood(world)
+        world.start(state)
+        for _ in range(self.rng.randint(1, 60)):
+            world.run(self.rng.choice([1, 30, 60, 200]))
+            self.mood(world)
+            world.minute()
+            what = self.rng.random()
+            if what < 0.1:
+                world.clock.suspend(self.rng.choice([30, 700]))
+            elif what < 0.15:
+                world.use(self.rng.choice([None, state, attrs.evolve(state, path="/other")]))
+            elif what < 0.2:
+                now = world.clock.now()
+                world.runs.pause("all", Pause(now, now + 300))
+            elif what < 0.25:
+                world.runs.start_now("retried")
+            world.scheduler.audit()
+            self.assertEqual(world.book.unaccounted(), 0)
+            self.assertLess(world.store.pending, 3000)
+        self.assertEqual({n for n in self.starts.values() if n > 1}, set(), self.starts)
+        if self.rng.random() < 0.5:
+            return world.kill()
+        world.stop(100)
+        self.assertEqual(list(world.book.open_slots()), [])
+        self.assertEqual(world.book.unaccounted(), 0)
+        return world.host
+
+    def test_every_mood(self) -> None:
+        """Whatever the store does, each slot is accounted for and none starts twice in a life."""
+        bugs: list[str] = []
+        watch = logging.Handler(logging.ERROR)
+        watch.emit = lambda record: (
+            record.exc_info
+            and bugs.append(  # type: ignore[method-assign]
+                logging.Formatter().format(record)
+            )
+        )
+        logging.getLogger("cronstable").addHandler(watch)
+        self.addCleanup(logging.getLogger("cronstable").removeHandler, watch)
+        for seed in range(100):
+            self.rng = random.Random(seed)
+            policy = self.rng.choice(["degrade", "fail-closed"])
+            state = attrs.evolve(STATE, on_store_unavailable=policy)
+            if self.rng.random() < 0.3:
+                state = attrs.evolve(state, topology="shared")
+            host = Host(START)
+            try:
+                for _ in range(3):
+                    host = self.live(host, state)
+                    host.now += self.rng.choice([1.0, 400.0])
+            except BaseException:
+                print(f"seed {seed}")
+                raise
+            self.assertEqual(bugs, [], f"seed {seed}")
+
+
+MOODY = (
+    job("all", "* * * * *", on_missed="run-all"),
+    job("once", "*/3 * * * *", on_missed="run-once", catchup_jitter=30),
+    job("forbid", "* * * * *", on_missed="run-all", concurrency_policy="Forbid"),
+    job("past", "* * * * *", only_if_last_succeeded=True),
+    job("retried", "*/2 * * * *", retry=RetryPolicy(3, 10.0, 60.0, 2.0)),
+    job("boot", "@reboot", retry=RetryPolicy(-1, 30.0, 60.0, 2.0)),
+)
