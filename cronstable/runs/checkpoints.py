@@ -103,12 +103,12 @@ def _stretches(value: Any) -> list[Stretch] | None:
 
 
 def _ascending(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Return C{stretches} in order, empty ones left out and overlapping ones joined."""
+    """Return C{stretches} in order, empty ones left out and those that touch joined."""
     joined: list[Stretch] = []
     for each in sorted(stretches, key=lambda stretch: stretch.after):
         if each.after >= each.until:
             continue
-        if joined and each.after < joined[-1].until:
+        if joined and each.after <= joined[-1].until:
             joined[-1] = Stretch(joined[-1].after, max(joined[-1].until, each.until))
         else:
             joined.append(each)
