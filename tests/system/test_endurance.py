@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 
 import attrs
+from twisted.internet.defer import gatherResults
+from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import TestCase
 
 from tests.system.harness import Daemon, free_port
@@ -32,6 +36,8 @@ JOB = """\
     command: {command}
     captureStdout: true
     streamPrefix: ""
+    # A host that cannot keep up skips slots instead of letting them queue up.
+    concurrencyPolicy: Forbid
 """
 QUIET = '["/bin/true"]'
 PRINTING = '["/usr/bin/printf", "%04096d\\n", "0"]'
@@ -43,7 +49,14 @@ def configuration(generation: int, port: int) -> str:
     for number in range(JOBS):
         name = f"r{number}-{generation}" if number < RENAMED else f"j{number}"
         jobs.append(JOB.format(name=name, command=PRINTING if number % 2 else QUIET))
-    return "jobs:\n" + "".join(jobs)
+    return WEB + "".join(jobs)
+
+
+WEB = """\
+web:
+  listen: [http://127.0.0.1:@PORT@]
+jobs:
+"""
 
 
 @attrs.frozen
@@ -86,7 +99,7 @@ class EnduranceTests(TestCase):
         port = free_port()
         quiet = ["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh"]
         daemon = Daemon(self, configuration(0, port), prefix=quiet)
-        await daemon.wait_for_log("Job set id")
+        await daemon.wait_for_log("started listening", 30)
         counted = Counter(daemon)
         generation = 0
         samples = []
@@ -96,6 +109,7 @@ class EnduranceTests(TestCase):
                 daemon.write(configuration(generation, port))
                 daemon.signal(signal.SIGHUP)
                 wanted = counted.ends + JOBS
+                await self.visit(daemon)
                 await until("more runs", lambda wanted=wanted: counted.ends >= wanted, 60)
             samples.append(await self.sample(daemon))
         before, between, after = samples
@@ -106,11 +120,20 @@ class EnduranceTests(TestCase):
         self.assertLessEqual(after.threads, before.threads + 4)
         self.assertGreater(generation, 10)
         self.assertEqual(daemon.log.count("INFO:cronstable:Job set id"), generation + 1)
+        metrics = (await daemon.get("/metrics")).body.decode()
+        shown = set(re.findall(r'job_name="r\d+-(\d+)"', metrics))
+        self.assertEqual(shown, {str(generation)})
         # A stop would wait for the reports that queue up for the dead mail server.
         await daemon.kill()
         self.assertEqual(daemon.log.count("Traceback"), 0)
         wrong = [line for line in daemon.stderr if not line.startswith(("INFO:", "ERROR:"))]
         self.assertEqual(wrong, [])
+
+    async def visit(self, daemon: Daemon) -> None:
+        """Come and go as browsers do, some of them in the middle of a stream."""
+        for path in ("/jobs", "/metrics", "/jobs/j11/runs"):
+            self.assertEqual((await daemon.get(path)).status, 200)
+        await gatherResults([deferToThread(glance, daemon.port) for _ in range(10)])
 
     async def sample(self, daemon: Daemon) -> Sample:
         """Look at a daemon at a moment at which nothing runs; mails may be on their way."""
@@ -123,3 +146,10 @@ class EnduranceTests(TestCase):
         found = await until("a quiet moment", idle)
         threads = len(os.listdir(f"/proc/{daemon.pid}/task"))
         return Sample(megabytes(daemon.pid), len(found), threads)
+
+
+def glance(port: int) -> None:
+    """Begin to follow the output of a job, and leave."""
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(b"GET /jobs/j11/logs HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200" in connection.recv(1000)

@@ -24,6 +24,9 @@ jobs:
     command: (sleep 300.2 &); echo done
     executionTimeout: 60
     outputGraceSeconds: 1
+  - name: mute
+    schedule: "@reboot"
+    command: exec >&- 2>&-; sleep 0.5; exit 5
   - name: bare
     schedule: "@reboot"
     command: setsid -f sleep 300.3; exit 3
@@ -55,6 +58,10 @@ jobs:
     command: trap '' TERM; yes | cat
     captureStdout: true
     streamPrefix: ""
+    executionTimeout: 1
+  - name: frozen
+    schedule: "@reboot"
+    command: kill -STOP $$
     executionTimeout: 1
   - name: polite
     schedule: "@reboot"
@@ -97,6 +104,8 @@ class LeftoverTests(TestCase):
         daemon = Daemon(self, HOLDERS)
         bare = await daemon.wait_for_end_of("bare", 5)
         self.assertEqual(bare.code, 3)
+        # Streams that end before the process say nothing about its end.
+        self.assertEqual((await daemon.wait_for_end_of("mute", 5)).code, 5)
         grace = await daemon.wait_for_end_of("grace")
         self.assertEqual((grace.code, grace.reason), (0, "None"))
         self.assertIn("[grace stdout] done", daemon.stdout)
@@ -126,12 +135,13 @@ class LeftoverTests(TestCase):
         Nothing is left of it: no process, no zombie, no descriptor.
         """
         daemon = Daemon(self, STUBBORN, prefix=["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh"])
-        for job in ("worker", "deaf", "flood", "polite"):
+        for job in ("worker", "deaf", "flood", "frozen", "polite"):
             end = await daemon.wait_for_end_of(job)
             self.assertEqual((end.code, end.well), (-100, False), job)
         killed = "WARNING:cronstable:Job {} did not gracefully terminate after 1 seconds, killing"
         self.assertIn(killed.format("deaf"), daemon.log)
         self.assertIn(killed.format("flood"), daemon.log)
+        self.assertIn(killed.format("frozen"), daemon.log)
         self.assertNotIn(killed.format("polite"), daemon.log)
         self.assertNotIn(killed.format("worker"), daemon.log)
         for argument in ("300.7", "300.8"):
