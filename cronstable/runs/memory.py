@@ -234,7 +234,8 @@ class Memory:
                 trouble = trouble or error
         if trouble is not None:
             raise trouble
-        self.settled = True
+        # Another store may have come into force meanwhile; then all is to be asked again.
+        self.settled = self._to_reconcile is not None
 
     async def _restore(self) -> None:
         runs, names = self._runs, self._to_restore

@@ -327,3 +327,22 @@ class StoreChangeTests(InflightCase):
         world.memory.settled = False
         world.minute()
         self.assertEqual(world.records("paused/job")[-1]["kind"], "paused")
+
+    def test_changed_while_it_is_read(self) -> None:
+        """A store that takes another's place while that is read is read as well."""
+        world = DurableWorld(self.host, job("job"))
+        world.append(
+            "inflight/job",
+            {"kind": "open", "host": "node-a", "proc": "x", "startedAt": to_text(NOON)},
+        )
+        world.use(StateConfig(path="/other"))
+        world.stick()
+        world.memory.settled = False
+        world.memory.store_changed()
+        world.minute()
+        world.use(STATE)
+        world.unstick()
+        world.run(20)
+        world.minute()
+        self.assertTrue(world.memory.settled)
+        self.assertEqual(self.kinds(world)[-1], ("closed", "reconciled-crash"))
