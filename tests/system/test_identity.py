@@ -77,6 +77,7 @@ class IdentityTests(TestCase):
     async def found(self, daemon: Daemon, job: str) -> list[str]:
         """Return what C{job} has found, line by line."""
         self.assertTrue((await daemon.wait_for_end_of(job)).code in (0, 1), daemon.log)
+        await daemon.wait_for_output(rf"^{job}\|shared")
         lines = [line for line in daemon.stdout if line.startswith(f"{job}|")]
         return [line.partition("|")[2].rstrip() for line in lines]
 
