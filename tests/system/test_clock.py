@@ -1,4 +1,4 @@
-"""When things start, and clocks that jump or stand still; docs/schedules.md, "Clock changes"."""
+"""When things start, and clocks that jump or stand still; docs/slots.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that worked in crontab, and commands that cannot start; docs/schedules.md, crontabs."""
+"""Lines that worked in crontab; docs/schedules.md, "Classic crontab files".  Failed starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments that do not fit; docs/executors.md, "What a process finds when it starts"."""
+"""Environments that do not fit; docs/executors.md, "When a process cannot be started"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that cannot be delivered, beside those that can; docs/reporting.md, "Limits"."""
+"""Reports that cannot be delivered, beside others; docs/reporting.md, "How hard it tries"."""
 
 from __future__ import annotations
 

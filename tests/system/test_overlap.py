@@ -1,4 +1,4 @@
-"""A job that takes longer than its period, with the real process; docs/runs.md, overlap."""
+"""A job that takes longer than its period, with the real process; docs/admission.md."""
 
 from __future__ import annotations
 

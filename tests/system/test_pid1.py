@@ -1,4 +1,4 @@
-"""The daemon as process 1 of a container, and not as that; docs/executors.md, "Orphans"."""
+"""The daemon as process 1 of a container, and not as that; docs/executors.md, "As process 1"."""
 
 from __future__ import annotations
 

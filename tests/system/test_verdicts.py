@@ -1,4 +1,4 @@
-"""How a run that was killed is told from one that failed; docs/runs.md, "Verdicts"."""
+"""How a run that was killed is told from one that failed; docs/runs.md, "Outcomes"."""
 
 from __future__ import annotations
 
