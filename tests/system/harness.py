@@ -140,6 +140,11 @@ class _Output(ProcessProtocol):
             self._daemon._changed()
 
 
+def _is_ours(name: str) -> bool:
+    """Return whether a variable is one that tests are told by, which no job should see."""
+    return name.startswith("CRONSTABLE_")
+
+
 class Daemon:
     """
     One real process with a configuration and a directory of its own.
@@ -183,7 +188,7 @@ class Daemon:
         if as_pid1:
             argv = [*_new_pid_namespace(), *argv]
         self._environment = {
-            **os.environ,
+            **{name: os.environ[name] for name in os.environ if not _is_ours(name)},
             "PYTHONPATH": str(CHECKOUT),
             "PYTHONUNBUFFERED": "1",
             MARK: self._mark,

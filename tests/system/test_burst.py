@@ -9,7 +9,7 @@ from twisted.trial.unittest import TestCase
 from tests.system.harness import Daemon
 from tests.system.proc import defunct, descriptors, together, until
 
-LEAD = 6.0
+LEAD = 10.0
 """Seconds from now to the burst, enough for a start."""
 
 TICK = """\
