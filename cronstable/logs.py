@@ -40,7 +40,7 @@ def bridge_twisted() -> None:
 
 class MirroredHandler(logging.Handler):
     """
-    Writes the log through the thread that mirrors job output, in order with it.
+    Writes the log where output of jobs to stderr is mirrored, in order with it.
 
     A reader of stderr that is stuck never holds up the daemon: lines that find no room are
     dropped and counted, and the count is logged when there is room again.
@@ -64,7 +64,7 @@ class MirroredHandler(logging.Handler):
             return
         if not self._mirror.write(2, line):
             self._full = True
-            self._mirror.when_room(self._room_again)
+            self._mirror.when_room(2, self._room_again)
 
     def _room_again(self) -> None:
         self._full = False

@@ -23,7 +23,7 @@ class FakeMirror:
         self.written.append((target, block))
         return not self.full
 
-    def when_room(self, resume: object) -> None:
+    def when_room(self, target: int, resume: object) -> None:
         self.resume.append(resume)
 
 

@@ -229,11 +229,9 @@ class RunOutput:
         if shown.prefix:
             whole = _prefixed(whole, shown.prefix)
         if not self._mirror.write(shown.target, whole) and self._flow is not None:
-            self._hold_up(name, self._mirror, self._flow)
-
-    def _hold_up(self, name: str, mirror: Mirror, flow: Callable[[str, bool], object]) -> None:
-        flow(name, True)
-        mirror.when_room(lambda: flow(name, False))
+            self._flow(name, True)
+            flow = self._flow
+            self._mirror.when_room(shown.target, lambda: flow(name, False))
 
 
 class Outputs:

@@ -7,10 +7,12 @@ import os
 import pty
 
 from twisted.internet import reactor, task
+from twisted.internet.threads import deferToThread
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
-from cronstable.runs import mirror as module
-from cronstable.runs.mirror import Mirror, for_terminal
+from cronstable.runs import writer as module
+from cronstable.runs.mirror import Mirror
+from cronstable.runs.terminal import for_terminal
 from tests.executors.support import until
 
 
@@ -32,8 +34,8 @@ class MirrorTests(TestCase):
         for end in {self.out, self.err} & self.ends:
             self.drop(end)
         # What it writes to must not become another test's descriptor.
-        if self.mirror._thread is not None:
-            self.mirror._thread.join(5)
+        for thread in self.mirror.threads():
+            thread.join(5)
         for end in list(self.ends):
             self.drop(end)
 
@@ -60,7 +62,7 @@ class MirrorTests(TestCase):
         written += len(block)
         self.assertLessEqual(written, module.HIGH_WATER + 2 * len(block))
         resumed: list[float] = []
-        self.mirror.when_room(lambda: resumed.append(1))
+        self.mirror.when_room(1, lambda: resumed.append(1))
         await task.deferLater(reactor, 0.05)
         self.assertEqual(resumed, [])
         os.set_blocking(self.out, False)
@@ -78,10 +80,38 @@ class MirrorTests(TestCase):
         await until(lambda: resumed)
         self.assertEqual(resumed, [1])
 
+    async def test_stuck_reader(self) -> None:
+        """A reader of one target that is stuck holds up nothing that goes to the other."""
+        while self.mirror.write(1, b"x" * 65535 + b"\n"):
+            pass
+        for number in range(100):
+            self.assertTrue(self.mirror.write(2, b"line %d\n" % number))
+        expected = b"".join(b"line %d\n" % number for number in range(100))
+        self.assertEqual(os.read(self.err, 65536), expected)
+        await self.mirror.flush(0.1)
+
+    async def test_one_file(self) -> None:
+        """Both targets are one, and in order, where they are the same file."""
+        copy = os.dup(self.targets[1])
+        self.ends.add(copy)
+        mirror = Mirror(reactor, {1: self.targets[1], 2: copy})
+        self.addCleanup(mirror.close)
+        while mirror.write(1, b"x" * 65535 + b"\n"):
+            pass
+        self.assertFalse(mirror.write(2, b"end\n"))
+        self.assertEqual(len(mirror.threads()), 1)
+        await deferToThread(self.read_until, b"x\nend\n")
+
+    def read_until(self, end: bytes) -> None:
+        """Read the first target until it ends in C{end}."""
+        data = b""
+        while not data.endswith(end):
+            data = data[-10:] + os.read(self.out, 65536)
+
     async def test_room_at_once(self) -> None:
         """Who asks while there is room is told so."""
         resumed: list[int] = []
-        self.mirror.when_room(lambda: resumed.append(1))
+        self.mirror.when_room(1, lambda: resumed.append(1))
         await until(lambda: resumed)
 
     async def test_null_device(self) -> None:
@@ -90,7 +120,7 @@ class MirrorTests(TestCase):
         self.ends.add(null)
         mirror = Mirror(reactor, {1: null})
         self.assertTrue(mirror.write(1, b"x" * 1_000_000 + b"\n"))
-        self.assertIdentical(mirror._thread, None)
+        self.assertEqual(mirror.threads(), [])
 
     async def test_flush_is_bounded(self) -> None:
         """Waiting for a reader that never reads ends."""

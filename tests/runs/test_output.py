@@ -26,7 +26,7 @@ class FakeMirror:
         self.written.append((target, block))
         return self.room
 
-    def when_room(self, resume: Callable[[], object]) -> None:
+    def when_room(self, target: int, resume: Callable[[], object]) -> None:
         self.waiting.append(resume)
 
 

@@ -24,6 +24,13 @@ jobs:
       for n in 0 1 2; do readlink /proc/$$/fd/$n; done > @WORK@/plain
       exec grep -E '^Sig(Blk|Ign)' /proc/self/status >> @WORK@/plain
 """
+FLOOD = """\
+jobs:
+  - name: flood
+    schedule: "@reboot"
+    command: exec yes
+    captureStdout: true
+"""
 BLOCKING = """
 import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
@@ -50,6 +57,7 @@ class SurroundingsTests(TestCase):
             self.no_room(),
             self.left("1"),
             self.left("2"),
+            self.stuck(),
         )
 
     async def signals(self) -> None:
@@ -86,6 +94,15 @@ class SurroundingsTests(TestCase):
         daemon = Daemon(self, CONFIG, prefix=shell(mkfifo))
         await self.runs(daemon, 4)
         self.assertEqual(await daemon.stop(), 0)
+
+    async def stuck(self) -> None:
+        """A reader that takes no output holds up who prints, but neither the log nor others."""
+        mkfifo = 'mkfifo pipe; sleep 600 <pipe & exec "$@" >pipe'
+        daemon = Daemon(self, FLOOD + CONFIG.replace("jobs:\n", ""), prefix=shell(mkfifo))
+        await daemon.wait_for_log("Job flood spawned")
+        await daemon.wait_for_log("Job captured spawned", count=3)
+        await self.runs(daemon, 3)
+        await daemon.kill()
 
     async def runs(self, daemon: Daemon, count: int) -> None:
         """Wait for runs by what they leave."""
