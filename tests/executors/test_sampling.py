@@ -168,7 +168,7 @@ class MonitoredTests(LaunchCase):
 
     async def test_tree(self) -> None:
         """The usage is that of the process and what it started."""
-        busy = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done"
+        busy = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done"
         run = await self.run_to_end(
             shell(f"({busy}) & ({busy}) & wait", sample_interval=0.1, sample_history=5)
         )
