@@ -143,10 +143,6 @@ class Daemon(Service):
         self.rooms.bus.publish(
             JobSetChanged(change.added, change.removed, tuple(name for name, _ in change.changed))
         )
-        # What was under way at the last reload has become garbage since, and would stay for good.
-        gc.unfreeze()
-        gc.collect()
-        _keep_what_is()
         await self.rooms.reconcile_store(configured.config)
         await self.rooms.reconcile(configured.config)
         self._logging.apply(configured.config.logging)
@@ -165,8 +161,7 @@ class Daemon(Service):
             log.info("Job set id: %s (%d jobs)", configured.job_set_id, count)
 
     def _say_unenforced(self) -> None:
-        warning = self.rooms.unenforced()
-        if warning is not None:
+        for warning in self.rooms.unenforced():
             log.warning("%s", warning)
 
     def _stop_once(self) -> Deferred[None]:

@@ -6,7 +6,7 @@ docs/architecture.md draws what each of them is for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cronstable import platform
@@ -126,16 +126,22 @@ class Rooms:
         self.outputs.keep_only(jobs.jobs)
         self.registry.counts.configure(config.web.metrics.buckets if config.web else ())
 
-    def unenforced(self) -> str | None:
-        """Return the warning about caps that this host cannot enforce, None if there is none."""
+    def unenforced(self) -> Iterator[str]:
+        """Yield a warning for each kind of job setting that is not enforced here."""
+        jobs = self.runs.jobs.jobs.values()
         support = self.executor.caps_support()
-        capped = [job.name for job in self.runs.jobs.jobs.values() if job.limits.any]
-        if support.available or not capped:
-            return None
-        return (
-            f"resourceLimits cannot be enforced on this host ({support.reason}); these jobs run"
-            f" uncapped, or not at all where the limits are required: {', '.join(capped)}"
-        )
+        capped = [job.name for job in jobs if job.limits.any]
+        if capped and not support.available:
+            yield (
+                f"resourceLimits cannot be enforced on this host ({support.reason}); these jobs run"
+                f" uncapped, or not at all where the limits are required: {', '.join(capped)}"
+            )
+        scoped = [job.name for job in jobs if job.concurrency_scope == "cluster"]
+        if scoped:
+            yield (
+                "concurrencyScope: cluster is not enforced by this release; these jobs exclude only"
+                f" runs of this node: {', '.join(scoped)}"
+            )
 
     def start(self) -> None:
         """Run what is due from now on."""

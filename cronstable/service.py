@@ -1,9 +1,4 @@
-"""
-An ordered service tree, and work that nobody waits for.
-
-Twisted's MultiService starts and stops its children at once and ignores what they return; the
-rooms of this daemon depend on each other, so theirs start one after another.
-"""
+"""Work that nobody waits for, and work that is waited for no longer than it is worth."""
 
 from __future__ import annotations
 
@@ -11,8 +6,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from twisted.application.service import MultiService, Service
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from cronstable.clock import Clock
@@ -49,28 +43,3 @@ def first_of(clock: Clock, seconds: float, work: Deferred[None]) -> Deferred[Non
 
     work.addBoth(ended)
     return first
-
-
-class Sequence(MultiService):
-    """Children that start one after another and stop in the reverse order."""
-
-    def startService(self) -> Deferred[None]:
-        """Start each child once the one before it has started; a failure stops the sequence."""
-        Service.startService(self)
-        return Deferred.fromCoroutine(self._start())
-
-    def stopService(self) -> Deferred[None]:
-        """Stop each child, newest first; one that fails is logged and does not stop the rest."""
-        Service.stopService(self)
-        return Deferred.fromCoroutine(self._stop())
-
-    async def _start(self) -> None:
-        for child in list(self):
-            await maybeDeferred(child.startService)
-
-    async def _stop(self) -> None:
-        for child in reversed(list(self)):
-            try:
-                await maybeDeferred(child.stopService)
-            except Exception:
-                log.exception("stopping %s failed", child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 
@@ -52,6 +53,9 @@ class Sources:
         """Load once more; job values that did not change keep their identity."""
         switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
+        # A parse makes hundreds of thousands of objects and no cycles; looking for some would hold
+        # up the reactor as well.
+        gc.disable()
         try:
             zones = reload_zones()
             loaded = self._load()
@@ -61,6 +65,7 @@ class Sources:
                 config, loaded.job_set_id, loaded.notices, diff(before, config), zones
             )
         finally:
+            gc.enable()
             sys.setswitchinterval(switch_interval)
 
     def _load(self) -> Loaded:

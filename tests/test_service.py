@@ -1,54 +1,12 @@
-"""Services in order, and work that nobody waits for."""
+"""Work that nobody waits for, or not for long."""
 
 from __future__ import annotations
 
-from twisted.application.service import Service
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.clock import ManualClock
-from cronstable.service import Sequence, background, first_of
-
-
-class Step(Service):
-    def __init__(self, name: str, told: list[str], start: object = None, stop: object = None):
-        self.setName(name)
-        self.told, self.start, self.stop = told, start, stop
-
-    def startService(self) -> object:
-        self.told.append(f"start {self.name}")
-        return self.start
-
-    def stopService(self) -> object:
-        self.told.append(f"stop {self.name}")
-        return self.stop
-
-
-class SequenceTests(SynchronousTestCase):
-    def test_order(self) -> None:
-        """Each child starts once the one before it has started; they stop in reverse."""
-        told: list[str] = []
-        ready: Deferred[None] = Deferred()
-        sequence = Sequence()
-        Step("a", told, start=ready).setServiceParent(sequence)
-        Step("b", told).setServiceParent(sequence)
-        started = sequence.startService()
-        self.assertEqual(told, ["start a"])
-        ready.callback(None)
-        self.successResultOf(started)
-        self.successResultOf(sequence.stopService())
-        self.assertEqual(told, ["start a", "start b", "stop b", "stop a"])
-
-    def test_a_child_that_cannot_stop(self) -> None:
-        """A child that fails to stop is logged and stops no other."""
-        told: list[str] = []
-        sequence = Sequence()
-        Step("a", told).setServiceParent(sequence)
-        Step("b", told, stop=fail(RuntimeError("stuck"))).setServiceParent(sequence)
-        self.successResultOf(sequence.startService())
-        with self.assertLogs("cronstable", "ERROR"):
-            self.successResultOf(sequence.stopService())
-        self.assertEqual(told[-2:], ["stop b", "stop a"])
+from cronstable.service import background, first_of
 
 
 class BackgroundTests(SynchronousTestCase):

@@ -170,10 +170,6 @@ class RunService(Service):
         """Return the runs of C{name} that are not recorded yet, oldest launch first."""
         return tuple(self._live_of(name))
 
-    def live_count(self) -> int:
-        """Return how many runs are live."""
-        return sum(len(lane.live) for lane in self._lanes.values())
-
     def pending_retry(self, name: str) -> PendingRetry | None:
         """Return the armed retry of C{name}."""
         return self.retries.pending(name)
