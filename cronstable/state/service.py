@@ -23,7 +23,7 @@ from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.streams import LEAST_RUNS
 from cronstable.state.throttle import Throttle
 from cronstable.state.workers import Workers, within
-from cronstable.state.writes import Kind, Operation, Writes
+from cronstable.state.writes import MOST_AT_ONCE, Kind, Operation, Writes
 
 log = logging.getLogger("cronstable.state")
 
@@ -70,7 +70,8 @@ class Opened:
         self.leases = make_workers(reactor, clock, "lease", LEASE_WORKERS)
         self.throttle = Throttle(clock, config.max_ops_per_second)
         self._clock = clock
-        self.writes = Writes(clock, self.run, BULK_WORKERS // 2)
+        at_once = 1 if config.max_ops_per_second else MOST_AT_ONCE
+        self.writes = Writes(clock, self.run, BULK_WORKERS // 2, at_once)
 
     def run(self, operation: Callable[[Store], T]) -> Deferred[T]:
         """Run an operation on a bulk worker, no faster than the configuration allows."""
@@ -85,6 +86,7 @@ class Opened:
 
     def stop(self) -> None:
         """Let the threads end."""
+        self.writes.stop()
         self.bulk.stop()
         self.leases.stop()
 

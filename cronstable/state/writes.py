@@ -2,8 +2,12 @@
 Writes that nobody waits for: in order for each key, bounded in number, counted when lost.
 
 A key is a job (or a host): its writes reach the store in the order in which they were asked for,
-across its streams.  When too many wait, those that matter least are shed first: in-flight pairs
-that were never written go together, run records and retries go last.
+across its streams.  Writes of several keys share one trip to a worker, since a thread that is
+woken for each would cost more than the write.  A trip that takes long is joined by others, and
+what it has not begun is given to them.
+
+When too many wait, those that matter least are shed first: in-flight pairs that were never
+written go together, run records and retries go last.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
 from cronstable.state.store import Store
@@ -49,6 +54,12 @@ MOST_BYTES = 64 * 1024 * 1024
 REPEAT_AFTER = 60.0
 """Seconds in which a kind of failure is logged once."""
 
+MOST_AT_ONCE = 16
+"""Writes of one trip."""
+
+LONG = 0.05
+"""Seconds after which a trip no longer keeps others from beginning."""
+
 Operation = Callable[[Store], Any]
 Run = Callable[[Operation], "Deferred[Any]"]
 
@@ -68,23 +79,75 @@ class Write:
         self.done: Deferred[bool] = Deferred()
 
 
+Outcome = tuple[Write, "BaseException | None"]
+
+
+class _Trip:
+    """Writes that one worker does after each other; C{left} are those it has not begun."""
+
+    __slots__ = ("begun_at", "left", "writes")
+
+    def __init__(self, writes: list[Write], begun_at: float) -> None:
+        self.writes = writes
+        self.left = deque(writes)
+        self.begun_at = begun_at
+
+    def work(self, store: Store) -> list[Outcome]:
+        """Do what is left, in a thread; return each write with the error that it met."""
+        done: list[Outcome] = []
+        while True:
+            try:
+                write = self.left.popleft()
+            except IndexError:
+                return done
+            operation = write.operation
+            assert operation is not None
+            try:
+                operation(store)
+            except Exception as error:
+                done.append((write, error))
+            else:
+                done.append((write, None))
+
+    def give_up(self) -> list[Write]:
+        """Take back what the worker has not begun; it may be beginning one just now."""
+        back: list[Write] = []
+        while True:
+            try:
+                back.append(self.left.pop())
+            except IndexError:
+                break
+        self.writes = [write for write in self.writes if write not in back]
+        return back
+
+
 class Writes:
     """
     The queue of pending writes of one store.
 
-    It begins held: nothing is written before L{open}.
+    It begins held: nothing is written before L{open}.  At most C{abreast} trips are under way, of
+    C{at_once} writes each.
     """
 
-    def __init__(self, clock: Clock, run: Run, abreast: int, most: int = MOST_PENDING) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        run: Run,
+        abreast: int,
+        at_once: int = MOST_AT_ONCE,
+        most: int = MOST_PENDING,
+    ) -> None:
         self.dropped: Counter[str] = Counter()
         self.pending = 0
         self._clock = clock
         self._run = run
         self._abreast = abreast
+        self._at_once = at_once
         self._most = most
         self._held = True
         self._pumping = False
-        self._under_way = 0
+        self._trips: list[_Trip] = []
+        self._wake: IDelayedCall | None = None
         self._bytes = 0
         self._chains: dict[str, deque[Write]] = {}
         self._ready: deque[str] = deque()
@@ -168,55 +231,96 @@ class Writes:
             waiter.callback(None)
         return waiter
 
+    def stop(self) -> None:
+        """Begin no more writes."""
+        self._held = True
+        self._sleep()
+
     def _pump(self) -> None:
         if self._held or self._pumping:
             return
         self._pumping = True
         try:
-            while self._ready and self._under_way < self._abreast:
-                self._begin(self._ready.popleft())
+            while self._ready and len(self._trips) < self._abreast and not self._has_young_trip():
+                self._begin()
         finally:
             self._pumping = False
+        if not self._trips:
+            self._sleep()
+        elif self._wake is None and (self._ready or self._has_young_trip()):
+            self._wake = self._clock.callLater(LONG, self._look)
 
-    def _begin(self, key: str) -> None:
+    def _sleep(self) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+
+    def _has_young_trip(self) -> bool:
+        """Return whether the latest trip has not been under way for long."""
+        return bool(self._trips) and self._clock.seconds() - self._trips[-1].begun_at < LONG
+
+    def _look(self) -> None:
+        """Take back what trips that take long have not begun, and give it to others."""
+        self._wake = None
+        for trip in self._trips:
+            if self._clock.seconds() - trip.begun_at >= LONG:
+                for write in trip.give_up():
+                    write.started = False
+                    self._waiting[write.kind][write] = None
+                    self._ready.appendleft(write.about)
+        self._pump()
+
+    def _begin(self) -> None:
+        writes: list[Write] = []
+        while self._ready and len(writes) < self._at_once:
+            write = self._next(self._ready.popleft())
+            if write is not None:
+                write.started = True
+                del self._waiting[write.kind][write]
+                writes.append(write)
+        if writes:
+            trip = _Trip(writes, self._clock.seconds())
+            self._trips.append(trip)
+            self._run(trip.work).addCallbacks(
+                self._done, self._failed, callbackArgs=(trip,), errbackArgs=(trip,)
+            )
+
+    def _next(self, key: str) -> Write | None:
+        """Return the write for C{key} whose turn it is, if there is one."""
         chain = self._chains[key]
         while chain and chain[0].withdrawn:
             chain.popleft()
         if not chain:
             self._forget(key)
-            return
-        write = chain[0]
-        operation = write.operation
-        assert operation is not None
-        write.started = True
-        del self._waiting[write.kind][write]
-        self._under_way += 1
-        self._run(operation).addCallbacks(
-            self._written, self._failed, callbackArgs=(key, write), errbackArgs=(key, write)
-        )
+            return None
+        return chain[0]
 
     def _forget(self, key: str) -> None:
         del self._chains[key]
         self._withdrawn.pop(key, None)
 
-    def _written(self, _: object, key: str, write: Write) -> None:
-        self._over(key, write, True)
+    def _done(self, done: list[Outcome], trip: _Trip) -> None:
+        self._trips.remove(trip)
+        pumping, self._pumping = self._pumping, True
+        for write, error in done:
+            self._over(write, error)
+        self._pumping = pumping
+        self._pump()
 
-    def _failed(self, failure: Any, key: str, write: Write) -> None:
-        self.dropped[write.kind] += 1
-        self._say(write, failure.value)
-        self._over(key, write, False)
+    def _failed(self, failure: Any, trip: _Trip) -> None:
+        self._done([(write, failure.value) for write in trip.writes], trip)
 
-    def _over(self, key: str, write: Write, written: bool) -> None:
-        self._under_way -= 1
-        chain = self._chains[key]
+    def _over(self, write: Write, error: BaseException | None) -> None:
+        if error is not None:
+            self.dropped[write.kind] += 1
+            self._say(write, error)
+        chain = self._chains[write.about]
         chain.popleft()
         if chain:
-            self._ready.append(key)
+            self._ready.append(write.about)
         else:
-            self._forget(key)
-        self._leave(write, written)
-        self._pump()
+            self._forget(write.about)
+        self._leave(write, error is None)
 
     def _leave(self, write: Write, written: bool) -> None:
         """Forget a write; one that still stands in its chain is passed over when its turn comes."""

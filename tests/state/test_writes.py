@@ -10,45 +10,54 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.clock import ManualClock
 from cronstable.state import writes
-from cronstable.state.writes import SHED_FIRST, Kind, Writes
+from cronstable.state.writes import LONG, SHED_FIRST, Kind, Writes
 
 RECORD: Kind = "run-record"
 
 
 class WritesCase(SynchronousTestCase):
-    """Writes whose operations end when the test says so."""
+    """Writes whose trips are made when the test says so."""
 
     abreast = 2
+    at_once = 4
     most = 20
 
     def setUp(self) -> None:
         self.clock = ManualClock()
-        self.begun: list[str] = []
-        self.running: dict[str, Deferred[Any]] = {}
+        self.trips: list[tuple[Callable[..., Any], Deferred[Any]]] = []
+        self.written: list[str] = []
+        self.errors: dict[str, Exception] = {}
+        self.meanwhile: dict[str, Callable[[], object]] = {}
         self.answers: dict[str, list[bool]] = {}
-        self.writes = Writes(self.clock, self.run_it, self.abreast, self.most)
+        self.writes = self.queue()
         self.writes.open()
 
-    def run_it(self, operation: Callable[..., Any]) -> Deferred[Any]:
-        name = operation(None)
-        self.begun.append(name)
-        self.running[name] = Deferred()
-        return self.running[name]
+    def queue(self) -> Writes:
+        return Writes(self.clock, self.run_it, self.abreast, self.at_once, self.most)
+
+    def run_it(self, work: Callable[..., Any]) -> Deferred[Any]:
+        done: Deferred[Any] = Deferred()
+        self.trips.append((work, done))
+        return done
 
     def add(self, key: str, name: str, kind: Kind = RECORD, size: int = 0) -> None:
+        def operation(_: object) -> None:
+            self.meanwhile.get(name, lambda: None)()
+            self.written.append(name)
+            if name in self.errors:
+                raise self.errors[name]
+
         answers = self.answers.setdefault(name, [])
-        self.writes.add(key, kind, lambda _: name, size).addCallback(answers.append)
+        self.writes.add(key, kind, operation, size).addCallback(answers.append)
 
-    def end(self, name: str, error: Exception | None = None) -> None:
-        done = self.running.pop(name)
-        if error is None:
-            done.callback(None)
-        else:
-            done.errback(error)
+    def go(self) -> None:
+        """Make the trip that was begun first."""
+        work, done = self.trips.pop(0)
+        done.callback(work(None))
 
-    def end_all(self) -> None:
-        while self.running:
-            self.end(next(iter(self.running)))
+    def go_all(self) -> None:
+        while self.trips:
+            self.go()
 
 
 class OrderTests(WritesCase):
@@ -56,33 +65,56 @@ class OrderTests(WritesCase):
         """Writes for one key go one after another, in the order of asking."""
         for name in ("a1", "a2", "a3"):
             self.add("a", name)
-        self.assertEqual(self.begun, ["a1"])
-        self.end("a1")
-        self.end("a2")
-        self.assertEqual(self.begun, ["a1", "a2", "a3"])
-        self.assertEqual(self.writes.pending, 1)
+        self.go()
+        self.assertEqual(self.written, ["a1"])
+        self.go_all()
+        self.assertEqual(self.written, ["a1", "a2", "a3"])
+        self.assertEqual(self.writes.pending, 0)
 
     def test_several_keys(self) -> None:
-        """Keys go abreast, as many as there are workers for, in turn."""
-        for key in "abc":
+        """What is asked for while a trip is under way goes with the next, keys in turn."""
+        for key in "abcdef":
             for number in (1, 2):
                 self.add(key, f"{key}{number}")
-        self.assertEqual(self.begun, ["a1", "b1"])
-        self.end("a1")
-        self.assertEqual(self.begun, ["a1", "b1", "c1"])
-        self.end_all()
-        self.assertEqual(len(self.begun), 6)
+        self.go()
+        self.assertEqual(self.written, ["a1"])
+        self.go()
+        self.assertEqual(self.written, ["a1", "b1", "c1", "d1", "e1"])
+        self.go_all()
+        self.assertEqual(len(self.written), 12)
+
+    def test_one_is_enough(self) -> None:
+        """As long as trips are short there is one at a time."""
+        for key in "abcdefgh":
+            self.add(key, key)
+            self.clock.advance(LONG / 10)
+        self.assertEqual(len(self.trips), 1)
+
+    def test_nothing_to_look_after(self) -> None:
+        """Once all is written, no timer is left."""
+        self.add("a", "a1")
+        self.go()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_the_queue_stops(self) -> None:
+        """A queue that was stopped begins nothing and leaves no timer."""
+        self.add("a", "a1")
+        self.add("b", "b1")
+        self.writes.stop()
+        self.go()
+        self.assertEqual(self.trips, [])
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_failure(self) -> None:
         """A write that fails is counted and said; the next one goes on."""
         self.add("a", "a1", "retry")
         self.add("a", "a2", "retry")
+        self.errors["a1"] = OSError("full")
         with self.assertLogs("cronstable.state", "WARNING") as logs:
-            self.end("a1", OSError("full"))
+            self.go_all()
         self.assertEqual(
             logs.output, ["WARNING:cronstable.state:state: failed to persist retry for a: full"]
         )
-        self.end("a2")
         self.assertEqual(self.answers, {"a1": [False], "a2": [True]})
         self.assertEqual(self.writes.dropped, {"retry": 1})
 
@@ -92,14 +124,15 @@ class OrderTests(WritesCase):
             for number in range(50):
                 if number == 40:
                     self.clock.advance(61)
+                self.errors[f"a{number}"] = OSError(28, "No space left", f"/tmp/w-{number}.tmp")
                 self.add("a", f"a{number}")
-                self.end(f"a{number}", OSError(28, "No space left", f"/tmp/w-{number}.tmp"))
+                self.go()
         self.assertEqual(len(logs.output), 2)
         self.assertIn("(and 39 like it)", logs.output[1])
 
     def test_thousands_that_fail_at_once(self) -> None:
         """A store that refuses at once is no reason to run out of stack."""
-        queue = Writes(self.clock, lambda operation: self.refused(), 8, 10**6)
+        queue = Writes(self.clock, lambda work: self.refused(), 8, 16, 10**6)
         for number in range(5000):
             queue.add("a" if number % 2 else f"k{number}", RECORD, lambda _: None)
         with self.assertLogs("cronstable.state", "WARNING"):
@@ -118,23 +151,102 @@ class OrderTests(WritesCase):
         self.add("a", "a1")
         empty = self.writes.when_empty()
         self.assertNoResult(empty)
-        self.end("a1")
+        self.go()
         self.successResultOf(empty)
+
+
+class LongTripTests(WritesCase):
+    def wait(self) -> None:
+        """Be seen to take long."""
+        self.clock.advance(LONG)
+
+    def test_others_begin(self) -> None:
+        """A trip that takes long is joined by another, up to as many as there are workers for."""
+        for key in "abc":
+            self.add(key, key)
+        self.assertEqual(len(self.trips), 1)
+        self.wait()
+        self.assertEqual(len(self.trips), 2)
+        self.wait()
+        self.add("d", "d")
+        self.wait()
+        self.assertEqual(len(self.trips), 2)
+        self.go_all()
+        self.assertEqual(sorted(self.written), list("abcd"))
+
+    def test_not_behind_a_hung_write(self) -> None:
+        """What shares a trip with a write that hangs goes with another trip."""
+        self.add("x", "x")
+        for key in "abc":
+            self.add(key, f"{key}1")
+        self.add("a", "a2")
+        self.go()
+
+        def others() -> None:
+            self.wait()
+            self.go_all()
+            self.assertEqual(self.written, ["x", "b1", "c1"])
+
+        self.meanwhile["a1"] = others
+        self.go()
+        self.assertEqual(self.written, ["x", "b1", "c1", "a1"])
+        self.go_all()
+        self.assertEqual(self.written[-1], "a2")
+        self.assertEqual({True}, {each for answers in self.answers.values() for each in answers})
+        self.assertEqual(self.writes.pending, 0)
+
+    def test_given_back_before_it_began(self) -> None:
+        """A worker that wakes up late finds nothing to do, and all is written once."""
+        for key in "abc":
+            self.add(key, key)
+        (late, done), self.trips = self.trips[0], []
+        self.wait()
+        self.go_all()
+        self.assertEqual(sorted(self.written), list("abc"))
+        done.callback(late(None))
+        self.assertEqual(sorted(self.written), list("abc"))
+        self.assertEqual(self.writes.pending, 0)
+
+    def test_withdrawn(self) -> None:
+        """What was taken back from a trip can be withdrawn again."""
+        for key in "xab":
+            self.add(key, key, "inflight")
+        self.go()
+        self.meanwhile["a"] = self.wait
+        self.add("y", "y", "inflight")
+        self.wait()
+        (work, done), self.trips = self.trips[0], self.trips[1:]
+        self.assertFalse(self.writes.withdraw("b", "inflight"))
+        done.callback(work(None))
+        self.go_all()
+        self.assertEqual(self.writes.pending, 0)
+
+    def test_the_trip_itself_fails(self) -> None:
+        """When no worker takes a trip, each of its writes has failed."""
+        self.add("x", "x")
+        for key in "abc":
+            self.add(key, key)
+        self.go()
+        _, done = self.trips.pop()
+        with self.assertLogs("cronstable.state", "WARNING"):
+            done.errback(OSError("hung"))
+        self.assertEqual([self.answers[key] for key in "abc"], [[False]] * 3)
+        self.assertEqual(self.writes.dropped, {RECORD: 3})
 
 
 class HeldTests(WritesCase):
     def setUp(self) -> None:
         super().setUp()
-        self.writes = Writes(self.clock, self.run_it, self.abreast, self.most)
+        self.writes = self.queue()
 
     def test_waits(self) -> None:
         """Nothing is written before the store is up; then all is, in order."""
         for name in ("a1", "a2"):
             self.add("a", name)
-        self.assertEqual(self.begun, [])
+        self.assertEqual(self.trips, [])
         self.writes.open()
-        self.end_all()
-        self.assertEqual(self.begun, ["a1", "a2"])
+        self.go_all()
+        self.assertEqual(self.written, ["a1", "a2"])
         self.assertEqual(self.writes.dropped, {})
 
     def test_did_not_come_up(self) -> None:
@@ -146,9 +258,10 @@ class HeldTests(WritesCase):
         self.assertEqual(self.writes.dropped, {RECORD: 1, "inflight": 1})
         self.assertEqual(self.writes.pending, 0)
         self.writes.open()
-        self.assertEqual(self.begun, [])
+        self.assertEqual(self.trips, [])
         self.add("a", "a3")
-        self.assertEqual(self.begun, ["a3"])
+        self.go()
+        self.assertEqual(self.written, ["a3"])
 
 
 class WithdrawTests(WritesCase):
@@ -157,8 +270,8 @@ class WithdrawTests(WritesCase):
         self.add("a", "row")
         self.add("a", "open", "inflight")
         self.assertTrue(self.writes.withdraw("a", "inflight"))
-        self.end("row")
-        self.assertEqual(self.begun, ["row"])
+        self.go()
+        self.assertEqual(self.written, ["row"])
         self.assertEqual(self.answers["open"], [True])
         self.assertEqual(self.writes.pending, 0)
 
@@ -182,16 +295,15 @@ class WithdrawTests(WritesCase):
         self.assertTrue(self.writes.withdraw("a", "inflight"))
         self.assertTrue(self.writes.withdraw("a", "inflight"))
         self.assertFalse(self.writes.withdraw("a", "inflight"))
-        self.end_all()
-        self.assertEqual(self.begun, ["row"])
+        self.go_all()
+        self.assertEqual(self.written, ["row"])
 
 
 class ShedTests(WritesCase):
     def fill(self, *kinds: Kind) -> None:
-        """Begin two writes that hang, and fill the queue with these kinds in turn."""
+        """Begin a write that hangs, and fill the queue with these kinds in turn."""
         self.add("x", "x")
-        self.add("y", "y")
-        for number in range(self.most - 2):
+        for number in range(self.most - 1):
             kind = kinds[number % len(kinds)]
             self.add(f"k{number % 5}", f"{kind}-{number}", kind)
 
@@ -222,7 +334,7 @@ class ShedTests(WritesCase):
         self.fill("run-record", "inflight")
         for number in range(5):
             self.add("z", f"late-{number}")
-        self.end_all()
+        self.go_all()
         self.assertEqual(self.writes.pending, 0)
         written = [name for name, answers in self.answers.items() if answers == [True]]
         self.assertEqual(len(written), self.most)
@@ -238,7 +350,6 @@ class ShedTests(WritesCase):
     def test_output_is_bounded_in_bytes(self) -> None:
         """Output that waits to be archived is bounded in bytes; it goes as what it is."""
         self.add("x", "x")
-        self.add("y", "y")
         for number in range(5):
             self.add("a", f"log-{number}", RECORD, writes.MOST_BYTES // 3)
         self.add("a", "row")
@@ -247,15 +358,14 @@ class ShedTests(WritesCase):
 
     def test_flat_while_it_hangs(self) -> None:
         """What comes and goes behind a write that hangs for days leaves nothing."""
-        for key in ("x", "y"):
-            self.add(key, key)
+        self.add("x", "x")
         for _ in range(5000):
             self.writes.add("x", "inflight", lambda _: None)
             self.assertTrue(self.writes.withdraw("x", "inflight"))
         self.assertLess(len(self.writes._chains["x"]), 200)
         self.add("x", "row")
-        self.end_all()
-        self.assertEqual(self.begun, ["x", "y", "row"])
+        self.go_all()
+        self.assertEqual(self.written, ["x", "row"])
         self.assertEqual(self.writes.pending, 0)
 
     def test_fast_when_full(self) -> None:
