@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import keeping
 import machine
 import printing
 import resting
@@ -48,6 +49,7 @@ MEASURES = {
     "M4": Measure(starting.steady),
     "M5": Measure(serving.pages, serving.page_limit),
     "M6": Measure(serving.reload),
+    "M7": Measure(keeping.kept, keeping.kept_limit),
     "M8": Measure(printing.output, printing.output_limit),
     "M9": Measure(resting.tool, resting.tool_limit),
     "M10": Measure(starting.demoted, starting.demoted_limit),

@@ -102,10 +102,20 @@ class Daemon:
     """One daemon on a configuration of its own, from its start to its end."""
 
     def __init__(
-        self, target: Target, scratch: Scratch, jobs: Iterable[Job], *, quiet: bool = False
+        self,
+        target: Target,
+        scratch: Scratch,
+        jobs: Iterable[Job],
+        *,
+        quiet: bool = False,
+        store: Path | None = None,
     ) -> None:
-        """C{quiet} gives it the null device for its own output, so that no disk is measured."""
+        """
+        C{quiet} gives it the null device for its own output, so that no disk is measured; C{store}
+        is where it keeps its state, nowhere by default.
+        """
         self._target = target
+        self._extra = "" if store is None else f"state:\n  path: {store}"
         self.place = Path(tempfile.mkdtemp(dir=scratch.path))
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -119,7 +129,7 @@ class Daemon:
     def configure(self, jobs: Iterable[Job]) -> None:
         """Write a configuration; a running daemon does not read it by that alone."""
         self._config = self.place / "config.yaml"
-        self._config.write_text(yaml(jobs, self.port))
+        self._config.write_text(yaml(jobs, self.port, self._extra))
 
     def __enter__(self) -> Daemon:
         with open(self._log, "wb") as log:
@@ -191,6 +201,14 @@ class Daemon:
         if connection is None:
             used.close()
         return took, answer.status, {k.lower(): v for k, v in answer.getheaders()}
+
+    def json(self, path: str) -> Any:
+        """Return what a page says."""
+        connection = self.connect()
+        connection.request("GET", path)
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        return found
 
     def _wait_for_answer(self, end: float) -> None:
         assert self._process is not None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 import machine
-from daemons import Daemon, Scratch, Target, environment, idle_jobs, yaml
+from daemons import NEVER, Daemon, Scratch, Target, environment, idle_jobs, yaml
 from table import Found
 
 TWISTED = "from twisted.internet import reactor; import twisted.web.server"
@@ -52,14 +57,34 @@ def rest(target: Target, scratch: Scratch, quick: bool) -> Found:
 
 
 def tool(target: Target, scratch: Scratch, quick: bool) -> Found:
-    """M9: milliseconds of the command line tool."""
+    """M9: milliseconds of the command line tool, also from within a job, and writes of that job."""
     config = scratch.path / "check.yaml"
     config.write_text(yaml(idle_jobs(1000), 1))
     check = [target.tool, "--validate-config", "-c", str(config)]
     return {
         "version": 1e3 * statistics.median(timed([target.tool, "--version"]) for _ in range(9)),
         "validate": 1e3 * statistics.median(timed(check) for _ in range(3)),
+        **in_a_job(target, scratch),
     }
+
+
+def in_a_job(target: Target, scratch: Scratch) -> Found:
+    """Return what contrib/bench/inside.py finds in a job of the daemon."""
+    out = scratch.path / f"inside-{target.name}"
+    out.unlink(missing_ok=True)
+    script = str(Path(__file__).with_name("inside.py"))
+    command = shlex.join([sys.executable, script, str(out), target.tool])
+    job = {"name": "inside", "command": command, "schedule": NEVER}
+    store = Path(tempfile.mkdtemp(dir=scratch.path)) / "store"
+    with Daemon(target, scratch, [job], store=store) as daemon:
+        daemon.get("/jobs/inside/start", method="POST")
+        end = time.monotonic() + 60
+        while not out.exists():
+            if time.monotonic() > end:
+                raise RuntimeError(f"{target.name}: a job could not use its state")
+            time.sleep(0.05)
+    found: Found = json.loads(out.read_text())
+    return found
 
 
 def tool_limit(scratch: Scratch, quick: bool) -> Found:
@@ -68,10 +93,11 @@ def tool_limit(scratch: Scratch, quick: bool) -> Found:
     return {"version": 1e3 * statistics.median(timed(bare) for _ in range(9))}
 
 
-def timed(command: list[str]) -> float:
+def timed(command: list[str], variables: Mapping[str, str] | None = None) -> float:
     """Return the wall seconds of a command, which has to succeed."""
+    variables = environment() if variables is None else variables
     begun = time.perf_counter()
     subprocess.run(
-        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables
     )
     return time.perf_counter() - begun

@@ -1,4 +1,7 @@
-"""M3, M4, M10: many starts at one instant, many in each second, and starts as another user."""
+"""
+M3, M4, M7, M10: many starts at one instant and in each second, without a store and with one; starts
+as another user.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,34 @@ ACCOUNT = "nobody"
 
 def burst(target: Target, scratch: Scratch, quick: bool) -> Found:
     """M3: lateness in ms of a thousand starts at one instant, and CPU milliseconds per run."""
-    count = 100 if quick else 1000
+    return due_at_once(target, scratch, 100 if quick else 1000)
+
+
+def due_at_once(target: Target, scratch: Scratch, count: int, store: Path | None = None) -> Found:
+    """
+    Measure C{count} starts at one instant; C{settled} is when the daemon has come to rest, in s.
+
+    The second such instant is measured, when a store has its directories, and the third with
+    somebody who asks for pages meanwhile.
+    """
     log = open_log(scratch, f"burst-{target.name}")
-    with Daemon(target, scratch, stamping(scratch, log, count, due_soon())) as daemon:
+    jobs = stamping(scratch, log, count, due_soon())
+    with Daemon(target, scratch, jobs, store=store) as daemon:
+        await_starts(log, count, await_instant(log) + PERIOD - 3)
         instant = await_instant(log)
         cpu = machine.cpu(daemon.pid)
-        with Watcher(daemon, 0.005) as watcher:
-            late = [at - instant for at, _ in await_starts(log, count, instant + PERIOD - 3)]
-        wait_until_quiet(daemon.pid)
+        late = [at - instant for at, _ in await_starts(log, count, instant + PERIOD - 3)]
+        settled = wait_until_quiet(daemon.pid) - instant
         spent = machine.cpu(daemon.pid) - cpu
+        with Watcher(daemon, 0.005) as watcher:
+            await_starts(log, count, await_instant(log) + PERIOD - 3)
     log.unlink()
     return {
         "first": 1e3 * min(late),
         "last": 1e3 * max(late),
         "cpu": 1e3 * spent / len(late),
         "gap": 1e3 * watcher.worst,
+        "settled": settled,
     }
 
 
@@ -53,9 +69,17 @@ def burst_limit(scratch: Scratch, quick: bool) -> Found:
 
 def steady(target: Target, scratch: Scratch, quick: bool) -> Found:
     """M4: 200 jobs due in each second."""
-    jobs, seconds = 200, 8 if quick else 30
+    return due_each_second(target, scratch, 8 if quick else 30)
+
+
+def due_each_second(
+    target: Target, scratch: Scratch, seconds: int, store: Path | None = None
+) -> Found:
+    """Measure 200 jobs due in each of some seconds."""
+    jobs = 200
     log = scratch.path / f"steady-{target.name}"
-    with Daemon(target, scratch, stamping(scratch, log, jobs, EACH_SECOND)) as daemon:
+    each_second = stamping(scratch, log, jobs, EACH_SECOND)
+    with Daemon(target, scratch, each_second, store=store) as daemon:
         time.sleep(3)
         first = int(time.time()) + 2
         time.sleep(first - 0.1 - time.time())
@@ -146,14 +170,17 @@ def await_starts(log: Path, count: int, until: float) -> Sequence[tuple[float, s
     return stamps.parse(log.read_bytes())
 
 
-def wait_until_quiet(pid: int) -> None:
-    """Return when a process has used no CPU for 0.3 s, after ten seconds at the latest."""
-    last, since, end = machine.cpu(pid), time.monotonic(), time.monotonic() + 10
-    while time.monotonic() < min(since + 0.3, end):
-        time.sleep(0.05)
+def wait_until_quiet(pid: int) -> float:
+    """
+    Return since when a process uses no CPU, once that was for 0.3 s, or now, after ten seconds.
+    """
+    last, since, end = machine.cpu(pid), time.time(), time.time() + 10
+    while time.time() < min(since + 0.3, end):
+        time.sleep(0.02)
         now = machine.cpu(pid)
         if now != last:
-            last, since = now, time.monotonic()
+            last, since = now, time.time()
+    return since
 
 
 def spawn_all(commands: Sequence[Sequence[str]]) -> None:

@@ -66,7 +66,7 @@ class History:
         known = {(each.outcome, to_text(each.finished_at)) for each in ours}
         self.forget(job)
         for record in records:
-            if (record.outcome, to_text(record.finished_at)) not in known:
+            if not known or (record.outcome, to_text(record.finished_at)) not in known:
                 self.add(record)
         for record in ours:
             self.add(record)

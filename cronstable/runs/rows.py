@@ -134,7 +134,7 @@ def resources(usage: Usage, series: bool = True) -> Row:
 
 
 def _usage(value: Any) -> Usage | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     user, system = _number(value.get("cpu_user_seconds")), _number(value.get("cpu_system_seconds"))
     rss, samples = _number(value.get("max_rss_bytes")), _number(value.get("samples"))
@@ -176,7 +176,7 @@ def verification(check: Verification) -> Row:
 
 
 def _check_of(value: Any) -> Verification | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     started, finished = from_text(value.get("started_at")), from_text(value.get("finished_at"))
     if started is None or finished is None or value.get("outcome") not in ("success", "failure"):
@@ -213,7 +213,7 @@ def caps(report: CapsReport) -> Row:
 
 
 def _limits_of(value: Any) -> CapsReport | None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return None
     peak = _number(value.get("peak_memory_bytes"))
     names = value.get("unenforced")

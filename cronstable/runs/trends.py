@@ -135,7 +135,7 @@ def _run_of(row: Mapping[str, Any]) -> LedgerRun | None:
 
 
 def _usage_of(resources: Any) -> Usage | None:
-    if not isinstance(resources, Mapping):
+    if not isinstance(resources, dict):
         return None
     rss = _number(resources.get("max_rss_bytes"))
     return Usage(

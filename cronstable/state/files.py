@@ -121,11 +121,15 @@ class OsFiles:
     def _read(self, path: str) -> bytes:
         descriptor = os.open(path, _READ)
         try:
-            first = os.read(descriptor, 65536)
-            pieces = [first]
+            # Most files are small, and a large buffer costs more than reading one of them.
+            first = os.read(descriptor, 4096)
+            more = os.read(descriptor, 65536) if first else b""
+            if not more:
+                return first
+            pieces = [first, more]
             while pieces[-1]:
                 pieces.append(os.read(descriptor, 1 << 20))
-            return first if len(pieces) <= 2 else b"".join(pieces)
+            return b"".join(pieces)
         finally:
             os.close(descriptor)
 

@@ -15,12 +15,20 @@ def from_text(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:
-        instant = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
+        instant = _parse(text)
     except ValueError:
-        return None
+        if text[-1:] not in "zZ":
+            return None
+        try:
+            instant = _parse(text[:-1] + "+00:00")
+        except ValueError:
+            return None
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=timezone.utc)
     try:
         return instant.timestamp()
     except (OverflowError, ValueError):
         return None
+
+
+_parse = datetime.fromisoformat

@@ -290,7 +290,7 @@ class Records:
     def _load(
         self, directory: str, stream: str, limit: int | None, strict: bool
     ) -> list[tuple[str, Data]]:
-        files = _record_files(names_or_none(self._tree.files, directory))
+        files = sorted(names_or_none(self._tree.files, directory))
         return self._load_files(directory, files, stream, limit, strict)
 
     def _load_files(
@@ -304,11 +304,14 @@ class Records:
         self, directory: str, files: list[str], stream: str, limit: int | None, strict: bool
     ) -> Iterator[tuple[str, Data]]:
         read = self._tree.files.read
+        """Read what are records among the sorted names C{files}."""
         wanted = len(files) if limit is None else limit
         missed = False
         for file in reversed(files):
             if wanted <= 0:
                 break
+            if not file.endswith(stems.SUFFIX):
+                continue
             path = f"{directory}/{file}"
             try:
                 data = opened(read(path))
