@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
@@ -24,6 +24,8 @@ from cronstable.clock import Clock
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable.state")
+
+T = TypeVar("T")
 
 Kind = Literal[
     "run-record",
@@ -79,46 +81,41 @@ class Write:
         self.done: Deferred[bool] = Deferred()
 
 
-Outcome = tuple[Write, "BaseException | None"]
-
-
 class _Trip:
-    """Writes that one worker does after each other; C{left} are those it has not begun."""
+    """
+    Writes that one worker does after each other.
 
-    __slots__ = ("begun_at", "left", "writes")
+    C{left} are those it has not begun, C{done} those it has, each with the error that it met; both
+    are used by the worker and by the queue.
+    """
 
-    def __init__(self, writes: list[Write], begun_at: float) -> None:
-        self.writes = writes
+    __slots__ = ("begun_at", "done", "left")
+
+    def __init__(self, writes: Iterable[Write], begun_at: float) -> None:
         self.left = deque(writes)
+        self.done: deque[tuple[Write, BaseException | None]] = deque()
         self.begun_at = begun_at
 
-    def work(self, store: Store) -> list[Outcome]:
-        """Do what is left, in a thread; return each write with the error that it met."""
-        done: list[Outcome] = []
-        while True:
-            try:
-                write = self.left.popleft()
-            except IndexError:
-                return done
+    def work(self, store: Store) -> None:
+        """Do what is left, in a thread."""
+        for write in _drained(self.left):
             operation = write.operation
             assert operation is not None
+            error: BaseException | None = None
             try:
                 operation(store)
-            except Exception as error:
-                done.append((write, error))
-            else:
-                done.append((write, None))
+            except BaseException as trouble:
+                error = trouble
+            self.done.append((write, error))
 
-    def give_up(self) -> list[Write]:
-        """Take back what the worker has not begun; it may be beginning one just now."""
-        back: list[Write] = []
-        while True:
-            try:
-                back.append(self.left.pop())
-            except IndexError:
-                break
-        self.writes = [write for write in self.writes if write not in back]
-        return back
+
+def _drained(queue: deque[T]) -> Iterator[T]:
+    """Iterate over a queue that somebody else may empty meanwhile."""
+    while True:
+        try:
+            yield queue.popleft()
+        except IndexError:
+            return
 
 
 class Writes:
@@ -260,11 +257,14 @@ class Writes:
         return bool(self._trips) and self._clock.seconds() - self._trips[-1].begun_at < LONG
 
     def _look(self) -> None:
-        """Take back what trips that take long have not begun, and give it to others."""
+        """
+        Hear of what trips that take long have done, and give to others what they have not begun.
+        """
         self._wake = None
-        for trip in self._trips:
+        for trip in tuple(self._trips):
             if self._clock.seconds() - trip.begun_at >= LONG:
-                for write in trip.give_up():
+                self._hear(trip)
+                for write in reversed(tuple(_drained(trip.left))):
                     write.started = False
                     self._waiting[write.kind][write] = None
                     self._ready.appendleft(write.about)
@@ -299,16 +299,21 @@ class Writes:
         del self._chains[key]
         self._withdrawn.pop(key, None)
 
-    def _done(self, done: list[Outcome], trip: _Trip) -> None:
+    def _done(self, _: object, trip: _Trip) -> None:
         self._trips.remove(trip)
-        pumping, self._pumping = self._pumping, True
-        for write, error in done:
-            self._over(write, error)
-        self._pumping = pumping
+        self._hear(trip)
         self._pump()
 
     def _failed(self, failure: Any, trip: _Trip) -> None:
-        self._done([(write, failure.value) for write in trip.writes], trip)
+        trip.done.extend((write, failure.value) for write in _drained(trip.left))
+        self._done(None, trip)
+
+    def _hear(self, trip: _Trip) -> None:
+        """Deal with what a trip has done so far; what that leads to goes with one trip."""
+        pumping, self._pumping = self._pumping, True
+        for write, error in _drained(trip.done):
+            self._over(write, error)
+        self._pumping = pumping
 
     def _over(self, write: Write, error: BaseException | None) -> None:
         if error is not None:

@@ -195,6 +195,25 @@ class LongTripTests(WritesCase):
         self.assertEqual({True}, {each for answers in self.answers.values() for each in answers})
         self.assertEqual(self.writes.pending, 0)
 
+    def test_told_while_another_hangs(self) -> None:
+        """What was written before a write that hangs is known to be, and its job goes on."""
+        self.add("x", "x")
+        for key in "abc":
+            self.add(key, f"{key}1")
+        self.add("a", "a2")
+        self.go()
+
+        def seen() -> None:
+            self.wait()
+            self.assertEqual([self.answers[name] for name in ("a1", "b1", "c1")], [[True], [], []])
+            self.go_all()
+            self.assertEqual(self.answers["a2"], [True])
+
+        self.meanwhile["b1"] = seen
+        self.go()
+        self.assertEqual(self.answers["b1"], [True])
+        self.assertEqual(self.writes.pending, 0)
+
     def test_given_back_before_it_began(self) -> None:
         """A worker that wakes up late finds nothing to do, and all is written once."""
         for key in "abc":
