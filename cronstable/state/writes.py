@@ -264,11 +264,16 @@ class Writes:
         for trip in tuple(self._trips):
             if self._clock.seconds() - trip.begun_at >= LONG:
                 self._hear(trip)
-                for write in reversed(tuple(_drained(trip.left))):
-                    write.started = False
-                    self._waiting[write.kind][write] = None
-                    self._ready.appendleft(write.about)
+                self._take_back(trip)
         self._pump()
+
+    def _take_back(self, trip: _Trip) -> None:
+        if self._at_once == 1:
+            return  # It holds up nothing else, and may wait for its turn under a rate limit.
+        for write in reversed(tuple(_drained(trip.left))):
+            write.started = False
+            self._waiting[write.kind][write] = None
+            self._ready.appendleft(write.about)
 
     def _begin(self) -> None:
         writes: list[Write] = []

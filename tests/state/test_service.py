@@ -250,6 +250,18 @@ class AskTests(ServiceCase):
         self.clock.pump([0.5] * 21)
         self.failureResultOf(late, StoreSlow)
 
+    def test_rate_of_writes(self) -> None:
+        """Writes take one turn each, in order, and none is taken for nothing."""
+        self.successResultOf(self.use(attrs.evolve(STATE, max_ops_per_second=1)))
+        written: list[int] = []
+        for number in range(6):
+            self.service.write(
+                f"job{number}", "run-record", lambda store, each=number: written.append(each)
+            )
+        self.clock.pump([0.05] * 120)
+        self.assertEqual(written, list(range(6)))
+        self.assertEqual(self.service.throttled[0], 5)
+
     def test_lanes(self) -> None:
         """How busy the workers are can be read."""
         self.successResultOf(self.use(STATE))

@@ -226,6 +226,20 @@ class LongTripTests(WritesCase):
         self.assertEqual(sorted(self.written), list("abc"))
         self.assertEqual(self.writes.pending, 0)
 
+    def test_waits_for_its_turn(self) -> None:
+        """A trip of one write under a rate limit keeps its turn, however long that is."""
+        self.at_once = 1
+        self.writes = self.queue()
+        self.writes.open()
+        self.add("a", "a1")
+        for _ in range(20):
+            self.wait()
+        self.assertEqual(len(self.trips), 1)
+        self.add("b", "b1")
+        self.assertEqual(len(self.trips), 2)
+        self.go_all()
+        self.assertEqual(self.written, ["a1", "b1"])
+
     def test_withdrawn(self) -> None:
         """What was taken back from a trip can be withdrawn again."""
         for key in "xab":
