@@ -65,6 +65,10 @@ class Scratch:
         command = ["cc", "-O2", "-static", "-o", str(self.stamp), str(source)]
         subprocess.run(command, check=True)
 
+    def new_store(self) -> Path:
+        """Return where a store may be that is not there yet."""
+        return Path(tempfile.mkdtemp(dir=self.path)) / "store"
+
     def remove(self) -> None:
         """Leave nothing."""
         shutil.rmtree(self.path, ignore_errors=True)

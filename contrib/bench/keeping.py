@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from table import Found
 
 STREAMS = 100
 EPOCHS_APART = 600
+"""Seconds between two runs of a ledger."""
 
 
 def kept(target: Target, scratch: Scratch, quick: bool) -> Found:
-    """M7: a burst and a steady load with a store, a restart with full ledgers, writes of jobs."""
+    """M7: a burst and a steady load with a store, a restart with full ledgers, appends."""
     return {
         **loads(target, scratch, quick),
         **restart(target, scratch, quick),
@@ -35,8 +35,8 @@ def kept_limit(scratch: Scratch, quick: bool) -> Found:
 def loads(target: Target, scratch: Scratch, quick: bool) -> Found:
     """Measure starts while each run is recorded, and how many times the CPU without that it is."""
     count, seconds = (50, 8) if quick else (500, 30)
-    burst = starting.due_at_once(target, scratch, count, place(scratch))
-    steady = starting.due_each_second(target, scratch, seconds, place(scratch))
+    burst = starting.due_at_once(target, scratch, count, scratch.new_store())
+    steady = starting.due_each_second(target, scratch, seconds, scratch.new_store())
     without = starting.due_each_second(target, scratch, seconds)
     return {
         "burst_cpu": burst["cpu"],
@@ -73,11 +73,6 @@ def appends(who: str, scratch: Scratch) -> Found:
     base = str(scratch.path / "appends")
     rounds = [bare_store.appends(base, STREAMS, "always")[who][0] for _ in range(5)]
     return {"appends": bare_store.WRITES / min(rounds)}
-
-
-def place(scratch: Scratch) -> Path:
-    """Return where a new store may be."""
-    return Path(tempfile.mkdtemp(dir=scratch.path)) / "store"
 
 
 def names(jobs: int) -> list[str]:

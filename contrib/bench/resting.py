@@ -7,7 +7,6 @@ import shlex
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,8 +74,7 @@ def in_a_job(target: Target, scratch: Scratch) -> Found:
     script = str(Path(__file__).with_name("inside.py"))
     command = shlex.join([sys.executable, script, str(out), target.tool])
     job = {"name": "inside", "command": command, "schedule": NEVER}
-    store = Path(tempfile.mkdtemp(dir=scratch.path)) / "store"
-    with Daemon(target, scratch, [job], store=store) as daemon:
+    with Daemon(target, scratch, [job], store=scratch.new_store()) as daemon:
         daemon.get("/jobs/inside/start", method="POST")
         end = time.monotonic() + 60
         while not out.exists():

@@ -15,12 +15,12 @@ def from_text(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     try:
-        instant = _parse(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         if text[-1:] not in "zZ":
             return None
         try:
-            instant = _parse(text[:-1] + "+00:00")
+            instant = datetime.fromisoformat(text[:-1] + "+00:00")
         except ValueError:
             return None
     if instant.tzinfo is None:
@@ -29,6 +29,3 @@ def from_text(text: object) -> float | None:
         return instant.timestamp()
     except (OverflowError, ValueError):
         return None
-
-
-_parse = datetime.fromisoformat

@@ -303,8 +303,8 @@ class Records:
     def _newest_first(
         self, directory: str, files: list[str], stream: str, limit: int | None, strict: bool
     ) -> Iterator[tuple[str, Data]]:
-        read = self._tree.files.read
         """Read what are records among the sorted names C{files}."""
+        read = self._tree.files.read
         wanted = len(files) if limit is None else limit
         missed = False
         for file in reversed(files):

@@ -241,17 +241,22 @@ class LongTripTests(WritesCase):
         self.assertEqual(self.written, ["a1", "b1"])
 
     def test_withdrawn(self) -> None:
-        """What was taken back from a trip can be withdrawn again."""
+        """What was given back, and has no trip yet, can be withdrawn: it is never written."""
+        self.abreast = 1
+        self.writes = self.queue()
+        self.writes.open()
         for key in "xab":
             self.add(key, key, "inflight")
         self.go()
-        self.meanwhile["a"] = self.wait
-        self.add("y", "y", "inflight")
-        self.wait()
-        (work, done), self.trips = self.trips[0], self.trips[1:]
         self.assertFalse(self.writes.withdraw("b", "inflight"))
-        done.callback(work(None))
+
+        def given_back() -> None:
+            self.wait()
+            self.assertTrue(self.writes.withdraw("b", "inflight"))
+
+        self.meanwhile["a"] = given_back
         self.go_all()
+        self.assertEqual(self.written, ["x", "a"])
         self.assertEqual(self.writes.pending, 0)
 
     def test_the_trip_itself_fails(self) -> None:
