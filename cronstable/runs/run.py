@@ -53,7 +53,6 @@ class Run:
         "holds",
         "intent",
         "job",
-        "main_status",
         "pid",
         "ref",
         "sequence",
@@ -89,7 +88,6 @@ class Run:
         self.slot: SlotTicket | None = ticket.request.ticket
         self.state: State = "launching"
         self.pid: int | None = None
-        self.main_status: int | None = None
         self.sequence: RetrySequence | None = None
         self.intent: EndedBy | None = None
         self.whom: str | None = None
@@ -126,7 +124,6 @@ class Run:
 
     def exited(self, status: int | None) -> None:
         """The main process was reaped; output may still be open."""
-        self.main_status = status
         self.state = "exited"
 
     def held_open(self, leftovers: tuple[Leftover, ...]) -> None:

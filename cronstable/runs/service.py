@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList
@@ -14,21 +12,21 @@ from cronstable.agenda import Agenda
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.events import Bus
-from cronstable.executors.interfaces import Ended, LaunchSpec
+from cronstable.executors.interfaces import Ended, IExecutor
 from cronstable.identity import Identity
 from cronstable.runs import tables
 from cronstable.runs.admission import Admission, Admitted, Denied, undo
 from cronstable.runs.capture import Captures
 from cronstable.runs.completion import Completion, NoReporter, Reporter
-from cronstable.runs.environment import Outfit, RunEnvironment, hidden, shown, with_given
+from cronstable.runs.environment import RunEnvironment
 from cronstable.runs.gates import Claim, JobGates, Judge, Leadership, Solo
 from cronstable.runs.history import History
 from cronstable.runs.jobset import JobSet
 from cronstable.runs.lane import Lane, close_missed
+from cronstable.runs.launcher import Launcher
 from cronstable.runs.memory import Memory
 from cronstable.runs.pauses import Pause, Pauses
 from cronstable.runs.record import (
-    EndedBy,
     PauseChanged,
     RunRecord,
     RunSkipped,
@@ -39,8 +37,6 @@ from cronstable.runs.request import Decision, RunRequest, Ticket
 from cronstable.runs.retry import PendingRetry, Retries, RetrySequence
 from cronstable.runs.run import Run
 from cronstable.runs.slotbook import SlotBook
-from cronstable.runs.spec import argv, launch_spec
-from cronstable.runs.verify import Check, verification_spec
 
 log = logging.getLogger("cronstable")
 
@@ -57,7 +53,7 @@ class RunService(Service):
         self,
         clock: Clock,
         identity: Identity,
-        executor: Any,
+        executor: IExecutor,
         bus: Bus,
         captures: Captures,
         base_environment: Mapping[str, str],
@@ -76,21 +72,15 @@ class RunService(Service):
         self.bus = bus
         self.revision = 0
         self._clock = clock
-        self._executor = executor
-        self._captures = captures
-        self._base = dict(base_environment)
         self._lanes: dict[str, Lane] = {}
         self._leaving: dict[str, JobConfig] = {}
-        self._specs: dict[str, tuple[JobConfig, LaunchSpec]] = {}
-        self._refs = itertools.count(1)
-        self._ref_prefix = identity.instance[:12]
         self._drained: list[Deferred[None]] = []
         self._completing = 0
         self._agenda = Agenda(clock)
         self.retries = Retries(clock, self._agenda, bus)
         self.retries.request = self.request
         self.retries.known = lambda name: self.jobs.find(name) is not None
-        self.gates = JobGates(clock, self.pauses, self.history, leadership or Solo(), self._live_of)
+        self.gates = JobGates(clock, self.pauses, self.history, leadership or Solo(), self.live)
         self._admission = Admission(
             clock,
             self._find,
@@ -100,7 +90,9 @@ class RunService(Service):
         self._completion = Completion(
             clock, self.history, self.retries, bus, reporter or NoReporter(), self._leave
         )
-        self._outfit = Outfit(environment)
+        self._launcher = Launcher(
+            clock, identity, executor, captures, base_environment, environment
+        )
         self._memory = memory
         if memory is not None:
             memory.serve(self)
@@ -124,10 +116,11 @@ class RunService(Service):
 
         Return how many there were, and a Deferred that fires when all of them have ended.
         """
-        runs = self._live_of(name)
+        runs = self.live(name)
         for run in runs:
-            self._stop(run, "cancel", who)
-        return len(runs), self._all_ended(runs)
+            self._launcher.stop(run, "cancel", who)
+        ends = DeferredList([run.ticket.when_ended() for run in runs])
+        return len(runs), ends.addCallback(lambda _: None)
 
     def pause(self, name: str, pause: Pause) -> None:
         """Hold back the scheduled runs of C{name}."""
@@ -168,7 +161,8 @@ class RunService(Service):
 
     def live(self, name: str) -> tuple[Run, ...]:
         """Return the runs of C{name} that are not recorded yet, oldest launch first."""
-        return tuple(self._live_of(name))
+        lane = self._lanes.get(name)
+        return () if lane is None else tuple(lane.live)
 
     def pending_retry(self, name: str) -> PendingRetry | None:
         """Return the armed retry of C{name}."""
@@ -199,7 +193,7 @@ class RunService(Service):
                 log.warning("Job %s is gone; its pending retry is dropped", name)
             self.retries.end(name, "job-removed")
             self.pauses.lift(name)
-            self._specs.pop(name, None)
+            self._launcher.forget(name)
             self._forget_if_gone(name)
         if self._memory is not None:
             self._memory.installed(jobs.jobs)
@@ -226,7 +220,7 @@ class RunService(Service):
         """End every live run: they are recorded as cut by shutdown."""
         for lane in tuple(self._lanes.values()):
             for run in tuple(lane.live):
-                self._stop(run, "shutdown", None)
+                self._launcher.stop(run, "shutdown")
 
     def stopService(self) -> None:
         """Drop the timers."""
@@ -250,9 +244,12 @@ class RunService(Service):
             undo(answer.holds)
             self._deny(ticket, again)
             return
-        run = self._register(lane, ticket, Admitted(again.job, answer.holds))
-        if await self._outfit.give(run):
-            self._launch(run)
+        run = self._launcher.make(self, again.job, ticket, answer.holds)
+        lane.add(run)
+        self.revision += 1
+        log.info("Starting job %s", run.job.name)
+        if await self._launcher.outfit.give(run):
+            self._launcher.launch(run)
         else:
             self.finished(run, Ended("withdrawn"))
 
@@ -261,7 +258,7 @@ class RunService(Service):
         again = self._admission.again(request)
         while isinstance(again, Admitted) and self._replaces(again.job, request, lane):
             for run in tuple(lane.live):
-                self._stop(run, "replaced", None)
+                self._launcher.stop(run, "replaced")
             await lane.when_no_live()
             again = self._admission.again(request)
         return again
@@ -301,43 +298,6 @@ class RunService(Service):
             self._memory.skipped(record)
         self.bus.publish(RunSkipped(record))
 
-    def _register(self, lane: Lane, ticket: Ticket, admitted: Admitted) -> Run:
-        job = admitted.job
-        ref = f"{self._ref_prefix}-{next(self._refs)}"
-        run = Run(
-            self,
-            ref,
-            job,
-            ticket,
-            admitted.holds,
-            self._captures.for_run(job, ref),
-            self._clock.now(),
-            self._clock.seconds(),
-        )
-        lane.add(run)
-        self.revision += 1
-        log.info("Starting job %s", job.name)
-        return run
-
-    def _launch(self, run: Run) -> None:
-        job, request = run.job, run.ticket.request
-        memo = {
-            "job": job.name,
-            "cause": request.cause,
-            "slot": request.slot,
-            "attempt": request.attempt,
-            "startedAt": run.started_at,
-        }
-        try:
-            spec = with_given(self._spec(job), run)
-            run.env = shown(spec, run)
-            if run.given.secrets:
-                run.captured.hide(run.given.secrets)
-            self._executor.launch(run.ref, spec, memo, run)
-        except Exception as error:
-            log.exception("launching job %s failed", job.name)
-            run.ended(Ended("not-started", reason=f"{type(error).__name__}: {error}"))
-
     # RunKeeper
 
     def still_wanted(self, run: Run) -> bool:
@@ -375,12 +335,12 @@ class RunService(Service):
             log.error("Job %s could not start: %s", run.job.name, ended.reason)
             self._has_launched(run)
         if self._wants_check(run, ended):
-            self._check(run, ended)
-            return
-        self._complete(run, ended, None)
+            self._launcher.check(run, lambda found: self._complete(run, ended, found))
+        else:
+            self._complete(run, ended, None)
 
     def _complete(self, run: Run, ended: Ended, check: Verification | None) -> None:
-        self._outfit.take_back(run)
+        self._launcher.outfit.take_back(run)
         # The lane is left before the reports begin, and a drain has to see these.
         self._completing += 1
         try:
@@ -402,7 +362,7 @@ class RunService(Service):
         run.ticket.decide(Decision("started", ref=run.ref))
 
     def _withdraw(self, run: Run) -> None:
-        self._outfit.take_back(run)
+        self._launcher.outfit.take_back(run)
         undo(run.holds)
         self._leave(run)
         denied = self._admission.again(run.ticket.request, registered=True)
@@ -420,37 +380,7 @@ class RunService(Service):
             and self._completion.verdict(run, ended) is None
         )
 
-    def _check(self, run: Run, ended: Ended) -> None:
-        verify = run.job.verify
-        assert verify is not None
-        run.state = "verifying"
-        run.verification_ref = f"{run.ref}-check"
-
-        def checked(check_ended: Ended, verification: Verification) -> None:
-            run.verification_ref = None
-            self._complete(run, ended, hidden(verification, run.given.secrets))
-
-        spec = verification_spec(
-            with_given(self._spec(run.job), run),
-            argv(verify.command, run.job.shell),
-            verify.timeout,
-        )
-        check = Check(
-            self._clock,
-            self._captures.for_check(run.job, run.verification_ref, run.captured),
-            checked,
-        )
-        self._executor.launch(run.verification_ref, spec, {"check of": run.ref}, check)
-
     # small helpers
-
-    def _stop(self, run: Run, intent: EndedBy, who: str | None) -> None:
-        if run.intend(intent, who):
-            self._executor.cancel(run.verification_ref or run.ref, run.job.kill_timeout)
-
-    def _all_ended(self, runs: Sequence[Run]) -> Deferred[None]:
-        ends = DeferredList([run.ticket.when_ended() for run in runs])
-        return ends.addCallback(lambda _: None)
 
     def _leave(self, run: Run) -> None:
         self.revision += 1
@@ -464,14 +394,6 @@ class RunService(Service):
         if self.jobs.find(lane.name) is None:
             self._forget_if_gone(lane.name)
 
-    def _spec(self, job: JobConfig) -> LaunchSpec:
-        known = self._specs.get(job.name)
-        if known is not None and known[0] is job:
-            return known[1]
-        spec = launch_spec(job, self._base)
-        self._specs[job.name] = (job, spec)
-        return spec
-
     def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)
         if lane is None:
@@ -480,10 +402,6 @@ class RunService(Service):
 
     def _find(self, name: str) -> JobConfig | None:
         return self.jobs.find(name)
-
-    def _live_of(self, name: str) -> Sequence[Run]:
-        lane = self._lanes.get(name)
-        return () if lane is None else tuple(lane.live)
 
     def _forget_if_gone(self, name: str) -> None:
         lane = self._lanes.get(name)

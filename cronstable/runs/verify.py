@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 from zope.interface import implementer
 
@@ -11,7 +13,6 @@ from cronstable.runs.capture import Capture
 from cronstable.runs.record import StreamText, Verification
 from cronstable.runs.verdict import exit_code
 
-KEPT_LINES = 64
 KEPT_CHARACTERS = 16384
 
 
@@ -32,7 +33,9 @@ def verification_spec(spec: LaunchSpec, argv: tuple[str, ...], timeout: float) -
 class Check:
     """Listens to one verification process and tells its result to C{done}."""
 
-    def __init__(self, clock: Clock, captured: Capture, done: object) -> None:
+    def __init__(
+        self, clock: Clock, captured: Capture, done: Callable[[Verification], object]
+    ) -> None:
         self._clock = clock
         self._captured = captured
         self._done = done
@@ -70,8 +73,7 @@ class Check:
         reason = failure(ended)
         code = exit_code(ended)
         finished_at = self._clock.now()
-        self._done(  # type: ignore[operator]
-            ended,
+        self._done(
             Verification(
                 outcome="success" if reason is None else "failure",
                 exit_code=code,
