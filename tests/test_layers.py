@@ -100,10 +100,10 @@ class CheckTests(SynchronousTestCase):
         self.assertEqual(self.wrong(), ["runs/a.py:1: import circle: runs.a runs.b runs.c"])
 
     def test_length(self) -> None:
-        """A module of 601 lines is too long, one of 600 is not."""
-        self.write("runs.a", "x = 1\n" * 600)
-        self.write("runs.b", "x = 1\n" * 601)
-        self.assertEqual(self.wrong(), ["runs/b.py:601: longer than 600 lines"])
+        """A module of 501 lines is too long, one of 500 is not."""
+        self.write("runs.a", "x = 1\n" * 500)
+        self.write("runs.b", "x = 1\n" * 501)
+        self.assertEqual(self.wrong(), ["runs/b.py:501: longer than 500 lines"])
 
     def test_reactor(self) -> None:
         """The reactor may be imported inside a function only."""

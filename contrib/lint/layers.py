@@ -2,7 +2,7 @@
 Checks what each module of cronstable imports against the plan of the house.
 
 The rooms and who may lean on whom are described in docs/architecture.md; here they are data.
-Also held: no import circles, no module over 600 lines, no reactor at the top of a module, no
+Also held: no import circles, no module over 500 lines, no reactor at the top of a module, no
 Twisted behind config and schedule, heavy packages only in their rooms, a command line that starts
 without any of them, and no clock but the injected one.
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKAGE = "cronstable"
-LONGEST = 600
+LONGEST = 500
 
 BELOW: dict[str, str] = {
     # room: the rooms that it may import, besides itself and those at the bottom
