@@ -77,12 +77,8 @@ class CounterSnapshots:
 
     def _append(self, snapshot: Mapping[str, Any]) -> None:
         record = {**snapshot, "at": to_text(self._clock.now())}
-        stream = streams.counters(self._host)
-        self._store.write(
-            f"counters of {self._host}",
-            "counters",
-            lambda store: store.records.append(stream, record, keep=streams.COUNTERS_KEEP),
-        )
+        key, stream = f"counters of {self._host}", streams.counters(self._host)
+        self._store.append(key, "counters", stream, record, streams.COUNTERS_KEEP)
 
     def _seed_from(self, snapshot: Mapping[str, Any]) -> int:
         jobs = snapshot.get("jobs")

@@ -17,6 +17,7 @@ from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
 from cronstable.platform import BootIdentity
+from cronstable.runs.digests import Digest
 from cronstable.runs.gates import Hold, No
 from cronstable.runs.record import Cause
 from cronstable.runs.request import RunRequest
@@ -27,8 +28,6 @@ from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable")
-
-Digest = Callable[[JobConfig], str]
 
 
 class Kept:
@@ -109,7 +108,6 @@ class BootMarks:
         return Kept()
 
     def _mark(self, job: JobConfig) -> Deferred[bool]:
-        stream = streams.reboot(job.name)
         record = {
             "host": self._identity.host,
             "bootId": self._boot.boot_id,
@@ -117,11 +115,8 @@ class BootMarks:
             "jobDigest": self._digest(job),
             "at": to_text(self._clock.now()),
         }
-        return self._store.write(
-            job.name,
-            "reboot-marker",
-            lambda store: store.records.append(stream, record, keep=streams.BOOT_KEEP),
-        )
+        stream = streams.reboot(job.name)
+        return self._store.append(job.name, "reboot-marker", stream, record, streams.BOOT_KEEP)
 
     def _newest(self, store: Store, job: str) -> Mapping[str, Any] | None:
         markers: list[dict[str, Any]] = store.records.read(streams.reboot(job), strict=True)

@@ -398,11 +398,7 @@ class CatchUp:
 
     def _write(self, name: str, record: checkpoints.Record) -> Deferred[bool]:
         stream = streams.catchup(name)
-        return self._store.write(
-            name,
-            "checkpoint",
-            lambda store: store.records.append(stream, record, keep=streams.CATCHUP_KEEP),
-        )
+        return self._store.append(name, "checkpoint", stream, record, streams.CATCHUP_KEEP)
 
 
 def _close(window: Window, reason: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from cronstable.config.fingerprint import job_digest
 from cronstable.config.values import JobConfig
+
+Digest = Callable[[JobConfig], str]
+"""Returns the digest of a job."""
 
 
 class Digests:

@@ -18,6 +18,7 @@ import attrs
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
+from cronstable.runs.digests import Digest
 from cronstable.runs.reading import Open, for_each
 from cronstable.state import streams
 from cronstable.state.instants import from_text, to_text
@@ -29,7 +30,6 @@ log = logging.getLogger("cronstable.state")
 STARTED_LATER = 2.0
 """Seconds by which a process may seem to have started after its record was written."""
 
-Digest = Callable[[JobConfig], str]
 StartTime = Callable[[int], float | None]
 Interrupted = Callable[[str, float, str, bool], object]
 """Told of a run that was cut: its job, when it started, on which host, whether it is owed."""
@@ -176,11 +176,7 @@ class Inflight:
 
     def _append(self, job: str, record: Mapping[str, Any]) -> None:
         stream = streams.inflight(job)
-        self._store.write(
-            job,
-            "inflight",
-            lambda store: store.records.append(stream, record, keep=streams.INFLIGHT_KEEP),
-        )
+        self._store.append(job, "inflight", stream, record, streams.INFLIGHT_KEEP)
 
 
 def _records(store: Store, name: str) -> list[Mapping[str, Any]]:

@@ -107,18 +107,17 @@ class Ledger:
             )
             self.gave_up(job.name)
 
-    def _append(self, job: str, row: dict[str, Any]) -> None:
+    @property
+    def _kept(self) -> int | None:
+        """How many rows of a job stay, None for all."""
         config = self._store.config
-        keep = None if config is None else streams.runs_to_keep(config.max_runs_per_job)
-        stream = streams.runs(job)
-        self._store.write(
-            job, "run-record", lambda store: store.records.append(stream, row, keep=keep)
-        )
+        return None if config is None else streams.runs_to_keep(config.max_runs_per_job)
+
+    def _append(self, job: str, row: dict[str, Any]) -> None:
+        self._store.append(job, "run-record", streams.runs(job), row, self._kept)
 
     def _archive(self, run: FinishedRun) -> Callable[[Store], object]:
-        config = self._store.config
-        keep = None if config is None else streams.runs_to_keep(config.max_runs_per_job)
-        job = run.job
+        job, keep = run.job, self._kept
 
         def write(store: Store) -> object:
             lines = rows.archive_lines(run)

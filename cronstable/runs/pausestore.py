@@ -78,11 +78,7 @@ class PauseStore:
     def _write(self, job: str, record: Mapping[str, Any]) -> None:
         if self._store.configured:
             stream = streams.paused(job)
-            self._store.write(
-                job,
-                "pause",
-                lambda store: store.records.append(stream, record, keep=streams.PAUSE_KEEP),
-            )
+            self._store.append(job, "pause", stream, record, streams.PAUSE_KEEP)
 
 
 def _at(record: Mapping[str, Any]) -> float:

@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
+from cronstable.runs.digests import Digest
 from cronstable.runs.gates import Hold, No
 from cronstable.runs.reading import Open, for_each
 from cronstable.runs.record import Cause, RunRecord
@@ -35,7 +36,6 @@ Saved = tuple[Mapping[str, Any], float | None]
 
 UNNOTED = No("store", "the store cannot note that the attempt launches")
 
-Digest = Callable[[JobConfig], str]
 Covers = Callable[[JobConfig], Awaitable[bool]]
 
 
@@ -215,11 +215,7 @@ class RetryStore:
 
     def _append(self, job: str, record: Mapping[str, Any]) -> Deferred[bool]:
         stream = streams.retries(job)
-        return self._store.write(
-            job,
-            "retry",
-            lambda store: store.records.append(stream, record, keep=streams.RETRY_KEEP),
-        )
+        return self._store.append(job, "retry", stream, record, streams.RETRY_KEEP)
 
 
 class _Launched:

@@ -15,7 +15,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import attrs
 
@@ -97,9 +97,9 @@ def write_archive(root: str, output: str) -> int:
     return count
 
 
-def _fill(raw: object, root: str) -> int:
+def _fill(raw: BinaryIO, root: str) -> int:
     count = 0
-    with tarfile.open(fileobj=raw, mode="w:gz") as tar:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
         for stored in stored_files(root):
             member = tarfile.TarInfo(stored.path.replace(os.sep, "/"))
             member.size = len(stored.data)

@@ -10,8 +10,8 @@ import attrs
 
 from cronstable.state.errors import BadDigest, Unreadable
 from cronstable.state.files import FileStatus
-from cronstable.state.stats import Stats, measured
-from cronstable.state.tree import Tree, sync_of
+from cronstable.state.stats import measured
+from cronstable.state.tree import Part, sync_of
 
 SUFFIX = ".blob"
 
@@ -19,19 +19,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @attrs.define(eq=False)
-class Blobs:
+class Blobs(Part):
     """The payloads of one store namespace; any thread may call."""
-
-    _tree: Tree
-
-    @property
-    def stats(self) -> Stats:
-        """Where operations are counted."""
-        return self._tree.stats
-
-    def seconds(self) -> float:
-        """Return monotonic seconds."""
-        return self._tree.clock.seconds()
 
     @measured("blob-put")
     def put(self, data: bytes) -> str:
@@ -75,7 +64,7 @@ class Blobs:
 
     def incoming(self) -> Incoming:
         """Return where a payload that comes in pieces is put."""
-        return Incoming(self, self._tree)
+        return Incoming(self._tree, self)
 
     @measured("blob-stat")
     def stat(self, digest: str) -> FileStatus | None:
@@ -108,7 +97,7 @@ class Blobs:
 
 
 @attrs.define(eq=False)
-class Incoming:
+class Incoming(Part):
     """
     A payload that comes in pieces, too large to be held in memory.
 
@@ -117,19 +106,9 @@ class Incoming:
     """
 
     _blobs: Blobs
-    _tree: Tree
     size: int = 0
     _hash: Any = attrs.field(factory=hashlib.sha256, init=False)
     _temporary: str | None = attrs.field(default=None, init=False)
-
-    @property
-    def stats(self) -> Stats:
-        """Where operations are counted."""
-        return self._tree.stats
-
-    def seconds(self) -> float:
-        """Return monotonic seconds."""
-        return self._tree.clock.seconds()
 
     @property
     def digest(self) -> str:

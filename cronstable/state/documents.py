@@ -7,7 +7,7 @@ A reader takes no lock: it sees the body from before a change or the one from af
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
@@ -15,8 +15,8 @@ import attrs
 from cronstable.state import names
 from cronstable.state.encoding import Data, enveloped, opened
 from cronstable.state.errors import Foreign, Malformed, Unreadable
-from cronstable.state.stats import Stats, measured
-from cronstable.state.tree import Tree, names_or_none, sync_of
+from cronstable.state.stats import measured
+from cronstable.state.tree import Part, directories_in, names_in, sync_of
 
 BODY = ".doc"
 LOCK = ".lock"
@@ -56,6 +56,12 @@ class Listing:
     names: tuple[str, ...]
     complete: bool = True
 
+    @classmethod
+    def of(cls, found: Collection[str | None]) -> Listing:
+        """Return a listing of what was found, sorted; None is what could not be named."""
+        named = sorted(name for name in found if name is not None)
+        return cls(tuple(named), complete=len(named) == len(found))
+
 
 @attrs.frozen
 class Entry:
@@ -67,19 +73,8 @@ class Entry:
 
 
 @attrs.define(eq=False)
-class Documents:
+class Documents(Part):
     """The documents of one store namespace; any thread may call."""
-
-    _tree: Tree
-
-    @property
-    def stats(self) -> Stats:
-        """Where operations are counted."""
-        return self._tree.stats
-
-    def seconds(self) -> float:
-        """Return monotonic seconds."""
-        return self._tree.clock.seconds()
 
     @measured("doc-read")
     def read(self, namespace: str, key: str) -> Data | None:
@@ -111,10 +106,7 @@ class Documents:
     @measured("doc-list")
     def keys(self, namespace: str) -> Listing:
         """Return the keys of a namespace, sorted; incomplete if a file name was cut."""
-        tokens = self._tokens(namespace)
-        found = [names.name_of(token) for token in tokens]
-        named = tuple(sorted(key for key in found if key is not None))
-        return Listing(named, complete=len(named) == len(found))
+        return Listing.of([names.name_of(token) for token in self._tokens(namespace)])
 
     @measured("doc-list")
     def entries(self, namespace: str) -> list[Entry]:
@@ -131,10 +123,8 @@ class Documents:
     def namespaces(self, prefix: str = "") -> Listing:
         """Return the namespaces that start with C{prefix}, sorted."""
         start = names.fragment(prefix)
-        tokens = [token for token in self._namespace_tokens() if token.startswith(start)]
-        found = [names.name_of(token) for token in tokens]
-        named = tuple(sorted(name for name in found if name is not None))
-        return Listing(named, complete=len(named) == len(found))
+        tokens = directories_in(self._tree.files, self._tree.path("docs"))
+        return Listing.of([names.name_of(token) for token in tokens if token.startswith(start)])
 
     def _directory(self, namespace: str) -> str:
         return self._tree.path("docs", names.token(namespace))
@@ -143,14 +133,8 @@ class Documents:
         return f"{self._directory(namespace)}/{names.token(key)}{suffix}"
 
     def _tokens(self, namespace: str) -> list[str]:
-        files = names_or_none(self._tree.files, self._directory(namespace))
+        files = names_in(self._tree.files, self._directory(namespace))
         return sorted(file[: -len(BODY)] for file in files if file.endswith(BODY))
-
-    def _namespace_tokens(self) -> list[str]:
-        try:
-            return self._tree.files.directories(self._tree.path("docs"))
-        except FileNotFoundError:
-            return []
 
     def _body(self, path: str) -> Data | None:
         try:

@@ -17,6 +17,7 @@ from cronstable.state.errors import TROUBLE
 from cronstable.state.instants import from_text
 from cronstable.state.manifests import InUse, Names, history_spans, in_use
 from cronstable.state.records import SIDECAR
+from cronstable.state.stats import measured
 from cronstable.state.store import Store
 from cronstable.state.streams import MANIFEST_KEEP, artifacts
 from cronstable.state.sweeps import Sweeps
@@ -64,23 +65,13 @@ class Collected:
     blobs_kept: str | None = None
 
 
+@measured("gc")
 def collect(store: Store, own: Names, grace: float, *, dry_run: bool = False) -> Collected:
     """
     Run one pass; C{own} is what this node's configuration uses, C{grace} seconds.
 
     Raises OSError or L{Unreadable} if what is in use cannot be found out.
     """
-    began = store.seconds()
-    failed = True
-    try:
-        result = _collect(store, own, grace, dry_run)
-        failed = False
-        return result
-    finally:
-        store.stats.add("gc", store.seconds() - began, failed)
-
-
-def _collect(store: Store, own: Names, grace: float, dry_run: bool) -> Collected:
     now = store.tree.clock.now()
     manifests = [
         record
@@ -124,7 +115,12 @@ def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Col
     locks = sweeps.orphaned_locks()
     quarantined = sweeps.quarantine()
     temporary = sweeps.temporary()
-    blobs, why = _sweep_blobs(store, sweeps, frozenset(removed))
+    blobs = 0
+    why: str | None = None
+    try:
+        blobs = _sweep_blobs(store, sweeps, frozenset(removed))
+    except TROUBLE as error:
+        why = str(error)
     return Collected(
         dry_run=dry_run,
         removed=tuple(removed),
@@ -227,27 +223,20 @@ def _xcom_scopes(store: Store) -> frozenset[str] | None:
     return frozenset(scopes)
 
 
-def _sweep_blobs(store: Store, sweeps: Sweeps, removed: frozenset[str]) -> tuple[int, str | None]:
+@measured("blob-sweep")
+def _sweep_blobs(store: Store, sweeps: Sweeps, removed: frozenset[str]) -> int:
     """
-    Remove old payloads that no artifact record names; (0, why) if that cannot be told.
+    Remove old payloads that no artifact record names; return how many.
 
-    A dry run counts as if the streams C{removed} had gone.
+    A dry run counts as if the streams C{removed} had gone.  Raises OSError or L{Unreadable} if
+    what is named cannot be told.
     """
-    began = store.seconds()
-    failed = True
-    try:
-        named = set()
-        for token in store.stream_tokens(artifacts("")):
-            if token in removed and sweeps.dry_run:
-                continue
-            if store.stream_name(token) is None:
-                return 0, f"the artifact stream {token} has no name"
-            for record in store.records.read_token(token, strict=True):
-                named.add(record.get("sha256"))
-        swept = sweeps.blobs({digest for digest in named if isinstance(digest, str)})
-        failed = False
-        return swept, None
-    except TROUBLE as error:
-        return 0, str(error)
-    finally:
-        store.stats.add("blob-sweep", store.seconds() - began, failed)
+    named = set()
+    for token in store.stream_tokens(artifacts("")):
+        if token in removed and sweeps.dry_run:
+            continue
+        if store.stream_name(token) is None:
+            raise OSError(f"the artifact stream {token} has no name")
+        for record in store.records.read_token(token, strict=True):
+            named.add(record.get("sha256"))
+    return sweeps.blobs({digest for digest in named if isinstance(digest, str)})

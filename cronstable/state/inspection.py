@@ -9,7 +9,7 @@ from cronstable.state.documents import BODY
 from cronstable.state.encoding import Data, opened
 from cronstable.state.errors import Foreign, Malformed, Unreadable
 from cronstable.state.store import Store
-from cronstable.state.tree import names_or_none
+from cronstable.state.tree import names_in
 
 MOST_DOCUMENTS = 5000
 MOST_BYTES = 4 << 20
@@ -32,9 +32,7 @@ def documents(store: Store, namespace: str, most: int = MOST_DOCUMENTS) -> Found
     Raises OSError if the namespace cannot be listed.
     """
     directory = store.tree.path("docs", names.token(namespace))
-    files = sorted(
-        file for file in names_or_none(store.tree.files, directory) if file.endswith(BODY)
-    )
+    files = sorted(file for file in names_in(store.tree.files, directory) if file.endswith(BODY))
     found: list[tuple[str, Data]] = []
     complete = len(files) <= most
     for file in files[:most]:

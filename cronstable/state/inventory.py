@@ -9,8 +9,9 @@ import attrs
 from cronstable.state import names
 from cronstable.state.documents import BODY
 from cronstable.state.leases import Lease
+from cronstable.state.stats import measured
 from cronstable.state.store import Store
-from cronstable.state.tree import names_or_none
+from cronstable.state.tree import directories_in, names_in
 
 
 @attrs.frozen
@@ -59,25 +60,16 @@ class Inventory:
         return sum(group.count for group in self.records.values())
 
 
+@measured("inventory")
 def take(store: Store) -> Inventory:
     """Count what is in a store; raises OSError if it cannot be listed."""
-    began = store.seconds()
-    failed = True
-    try:
-        inventory = _take(store)
-        failed = False
-        return inventory
-    finally:
-        store.stats.add("inventory", store.seconds() - began, failed)
-
-
-def _take(store: Store) -> Inventory:
     streams = [
         (token, store.stream_name(token), len(store.records.files(token)))
         for token in store.stream_tokens()
     ]
     namespaces = [
-        (token, names.name_of(token), _documents(store, token)) for token in _namespaces(store)
+        (token, names.name_of(token), _documents(store, token))
+        for token in directories_in(store.tree.files, store.tree.path("docs"))
     ]
     leases, all_leases = store.leases.all()
     unnamed = any(name is None for _, name, _ in streams + namespaces)
@@ -85,7 +77,7 @@ def _take(store: Store) -> Inventory:
         records=_grouped(streams),
         documents=_grouped(namespaces),
         leases=tuple(leases),
-        quarantined=len(names_or_none(store.tree.files, store.tree.path("quarantine"))),
+        quarantined=len(names_in(store.tree.files, store.tree.path("quarantine"))),
         complete=all_leases and not unnamed,
     )
 
@@ -105,13 +97,6 @@ def _grouped(found: Iterable[tuple[str, str | None, int]]) -> dict[str, Group]:
     }
 
 
-def _namespaces(store: Store) -> list[str]:
-    try:
-        return store.tree.files.directories(store.tree.path("docs"))
-    except FileNotFoundError:
-        return []
-
-
 def _documents(store: Store, token: str) -> int:
-    files = names_or_none(store.tree.files, store.tree.path("docs", token))
+    files = names_in(store.tree.files, store.tree.path("docs", token))
     return sum(file.endswith(BODY) for file in files)

@@ -17,8 +17,8 @@ import attrs
 from cronstable.state import names
 from cronstable.state.encoding import bare, parsed
 from cronstable.state.errors import Malformed
-from cronstable.state.stats import Stats, measured
-from cronstable.state.tree import Sync, Tree, names_or_none
+from cronstable.state.stats import measured
+from cronstable.state.tree import Part, Sync, names_in
 
 log = logging.getLogger("cronstable.state")
 
@@ -73,19 +73,8 @@ class Denied:
 
 
 @attrs.define(eq=False)
-class Leases:
+class Leases(Part):
     """The leases of one store namespace; any thread may call."""
-
-    _tree: Tree
-
-    @property
-    def stats(self) -> Stats:
-        """Where operations are counted."""
-        return self._tree.stats
-
-    def seconds(self) -> float:
-        """Return monotonic seconds."""
-        return self._tree.clock.seconds()
 
     @measured("lease-acquire")
     def acquire(self, name: str, holder: str, ttl: float) -> Held | Denied:
@@ -175,7 +164,7 @@ class Leases:
         """Return the readable leases by file name, and whether those were all."""
         found = []
         complete = True
-        for file in sorted(names_or_none(self._tree.files, self._tree.path("leases"))):
+        for file in sorted(names_in(self._tree.files, self._tree.path("leases"))):
             if not file.endswith(FILE):
                 continue
             try:

@@ -19,9 +19,9 @@ import attrs
 from cronstable.state import names, stems
 from cronstable.state.encoding import Data, enveloped, opened
 from cronstable.state.errors import Foreign, Malformed, Unreadable
-from cronstable.state.stats import Stats, measured
+from cronstable.state.stats import measured
 from cronstable.state.streams import acknowledges, is_stamp
-from cronstable.state.tree import Tree, names_or_none, sync_of
+from cronstable.state.tree import Part, names_in, sync_of
 
 log = logging.getLogger("cronstable.state")
 
@@ -54,22 +54,12 @@ class _Stream:
 
 
 @attrs.define(eq=False)
-class Records:
+class Records(Part):
     """The streams of one namespace; any thread may call."""
 
-    _tree: Tree
     _streams: OrderedDict[str, _Stream] = attrs.field(factory=OrderedDict, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _remembered: int = 65536
-
-    @property
-    def stats(self) -> Stats:
-        """Where operations are counted."""
-        return self._tree.stats
-
-    def seconds(self) -> float:
-        """Return monotonic seconds."""
-        return self._tree.clock.seconds()
 
     @measured("append")
     def append(
@@ -130,7 +120,7 @@ class Records:
         cannot be read or understood is treated as L{read} does.
         """
         directory = self._directory(names.token(stream))
-        newest = _record_files(names_or_none(self._tree.files, directory))[-limit:]
+        newest = _record_files(names_in(self._tree.files, directory))[-limit:]
         unread = [file for file in newest if file not in known]
         found = {
             file: pick(data)
@@ -187,7 +177,7 @@ class Records:
 
     def files(self, token: str) -> list[str]:
         """Return the record files of the stream with this token, in order; none if absent."""
-        return _record_files(names_or_none(self._tree.files, self._directory(token)))
+        return _record_files(names_in(self._tree.files, self._directory(token)))
 
     def read_token(
         self, token: str, limit: int | None = None, *, strict: bool = False
@@ -217,7 +207,7 @@ class Records:
         with memory.lock:
             if memory.floor is None:
                 tree.make_directory(memory.directory)
-                memory.raise_floor(names_or_none(tree.files, memory.directory))
+                memory.raise_floor(names_in(tree.files, memory.directory))
             floor = memory.floor or ""
             stem = stems.above(floor, tree.clock.now(), tree.instance, tree.next_number())
             memory.floor = max(floor, stem)
@@ -240,14 +230,14 @@ class Records:
             return memory.pruned_appends % PRUNE_EVERY == 1
 
     def _prune(self, directory: str, keep: int, memory: _Stream | None) -> int:
-        files = _record_files(names_or_none(self._tree.files, directory))
+        files = _record_files(names_in(self._tree.files, directory))
         if memory is not None:
             with memory.lock:
                 memory.raise_floor(files)
         return self._remove(directory, files[: max(0, len(files) - max(0, keep))])
 
     def _prune_by_key(self, memory: _Stream, field: str, own: object) -> None:
-        files = _record_files(names_or_none(self._tree.files, memory.directory))
+        files = _record_files(names_in(self._tree.files, memory.directory))
         with memory.lock:
             memory.raise_floor(files)
         groups: dict[str, list[str]] = {}
@@ -290,7 +280,7 @@ class Records:
     def _load(
         self, directory: str, stream: str, limit: int | None, strict: bool
     ) -> list[tuple[str, Data]]:
-        files = sorted(names_or_none(self._tree.files, directory))
+        files = sorted(names_in(self._tree.files, directory))
         return self._load_files(directory, files, stream, limit, strict)
 
     def _load_files(

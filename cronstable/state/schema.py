@@ -8,8 +8,9 @@ import attrs
 
 from cronstable.state.encoding import Data, enveloped, opened
 from cronstable.state.errors import Foreign, Malformed, NotPortable
+from cronstable.state.stats import measured
 from cronstable.state.store import Store
-from cronstable.state.tree import names_or_none, sync_of
+from cronstable.state.tree import names_in, sync_of
 
 Convert = Callable[[Data], Data]
 
@@ -28,6 +29,7 @@ class Migration:
     failed: int = 0
 
 
+@measured("migrate")
 def migrate(
     store: Store, *, dry_run: bool = False, upgrades: Mapping[object, Convert] = UPGRADES
 ) -> Migration:
@@ -36,16 +38,10 @@ def migrate(
 
     Records of unknown schemes, quarantined ones too, are counted and stay as they are.
     """
-    began = store.seconds()
-    failed = True
-    try:
-        counts = dict.fromkeys(attrs.fields_dict(Migration), 0)
-        for path, in_stream in _paths(store):
-            counts[_treat(store, path, in_stream, dry_run, upgrades)] += 1
-        failed = False
-        return Migration(**counts)
-    finally:
-        store.stats.add("migrate", store.seconds() - began, failed)
+    counts = dict.fromkeys(attrs.fields_dict(Migration), 0)
+    for path, in_stream in _paths(store):
+        counts[_treat(store, path, in_stream, dry_run, upgrades)] += 1
+    return Migration(**counts)
 
 
 def _paths(store: Store) -> Iterator[tuple[str, bool]]:
@@ -53,7 +49,7 @@ def _paths(store: Store) -> Iterator[tuple[str, bool]]:
     for token in store.stream_tokens():
         for file in store.records.files(token):
             yield store.tree.path("records", token, file), True
-    for name in sorted(names_or_none(store.tree.files, store.tree.path("quarantine"))):
+    for name in sorted(names_in(store.tree.files, store.tree.path("quarantine"))):
         yield store.tree.path("quarantine", name), False
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -175,6 +175,12 @@ class StoreService(Service):
             opened.writes.dropped[kind] += 1
             return _now(False)
         return opened.writes.add(key, kind, operation, size)
+
+    def append(
+        self, key: str, kind: Kind, stream: str, record: Mapping[str, Any], keep: int | None
+    ) -> Deferred[bool]:
+        """L{write} one record to the end of C{stream}, of which about C{keep} stay (None = all)."""
+        return self.write(key, kind, lambda store: store.records.append(stream, record, keep=keep))
 
     def withdraw(self, key: str, kind: Kind) -> bool:
         """Take back the newest write of C{kind} for C{key} that has not been started."""

@@ -62,7 +62,7 @@ class Stats:
 
 
 class Measured(Protocol):
-    """What L{measured} needs of an object whose methods it counts."""
+    """What L{measured} needs of the object whose operations it counts."""
 
     @property
     def stats(self) -> Stats:
@@ -80,7 +80,11 @@ R = TypeVar("R")
 def measured(
     op: str,
 ) -> Callable[[Callable[Concatenate[M, P], R]], Callable[Concatenate[M, P], R]]:
-    """Count each call of a method as operation C{op}; one that raises is an error."""
+    """
+    Count each call as operation C{op}; one that raises is an error.
+
+    For methods of what is L{Measured}, and for functions that take it first.
+    """
 
     def decorate(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
         def counted(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:

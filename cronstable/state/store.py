@@ -24,7 +24,7 @@ from cronstable.state.records import SIDECAR, Records
 from cronstable.state.stats import Stats, measured
 from cronstable.state.streams import META
 from cronstable.state.topology import Mount, Topology, locks_exclude, mount_of, read_mounts
-from cronstable.state.tree import FsyncMode, StoreClock, Tree
+from cronstable.state.tree import FsyncMode, StoreClock, Tree, directories_in
 
 log = logging.getLogger("cronstable.state")
 
@@ -132,18 +132,12 @@ class Store:
     @measured("list-stream-names")
     def streams(self, prefix: str = "") -> Listing:
         """Return the streams that start with C{prefix}, sorted; incomplete if one has no name."""
-        tokens = self.stream_tokens(prefix)
-        found = [self.stream_name(token) for token in tokens]
-        named = tuple(sorted(name for name in found if name is not None))
-        return Listing(named, complete=len(named) == len(found))
+        return Listing.of([self.stream_name(token) for token in self.stream_tokens(prefix)])
 
     def stream_tokens(self, prefix: str = "") -> list[str]:
         """Return the directory names of the streams that start with C{prefix}, sorted."""
         start = names.fragment(prefix)
-        try:
-            found = self.tree.files.directories(self.tree.path("records"))
-        except FileNotFoundError:
-            return []
+        found = directories_in(self.tree.files, self.tree.path("records"))
         return sorted(token for token in found if token.startswith(start))
 
     def stream_name(self, token: str) -> str | None:

@@ -18,7 +18,7 @@ from cronstable.state import blobs, documents, leases, names
 from cronstable.state.encoding import opened
 from cronstable.state.errors import Foreign, Malformed
 from cronstable.state.leases import lease_in
-from cronstable.state.tree import Tree, names_or_none
+from cronstable.state.tree import Tree, directories_in, names_in
 
 log = logging.getLogger("cronstable.state")
 
@@ -85,7 +85,7 @@ class Sweeps:
         wanted = named | self._digests_set_aside()
         removed = 0
         area = self._tree.path("blobs")
-        for shelf in self._directories(area):
+        for shelf in sorted(directories_in(self._tree.files, area)):
             for token in self._tokens(f"{area}/{shelf}", blobs.SUFFIX):
                 path = f"{area}/{shelf}/{token}{blobs.SUFFIX}"
                 if token not in wanted and self._is_old(path):
@@ -164,7 +164,7 @@ class Sweeps:
 
     def _old_files(self, area: str, before: float) -> int:
         removed = 0
-        for name in names_or_none(self._tree.files, self._tree.path(area)):
+        for name in names_in(self._tree.files, self._tree.path(area)):
             path = self._tree.path(area, name)
             try:
                 status = self._tree.files.status(path)
@@ -186,7 +186,7 @@ class Sweeps:
 
     def newer_scheme_at_work(self) -> str | None:
         """Return a record of another scheme that was set aside since, None if there is none."""
-        for name in sorted(names_or_none(self._tree.files, self._tree.path("quarantine"))):
+        for name in sorted(names_in(self._tree.files, self._tree.path("quarantine"))):
             path = self._tree.path("quarantine", name)
             try:
                 if not self._is_old(path):
@@ -200,7 +200,7 @@ class Sweeps:
     def _digests_set_aside(self) -> set[str]:
         """Whatever looks like a digest in a record that was set aside: it may yet be put back."""
         found: set[str] = set()
-        for name in names_or_none(self._tree.files, self._tree.path("quarantine")):
+        for name in names_in(self._tree.files, self._tree.path("quarantine")):
             path = self._tree.path("quarantine", name)
             with contextlib.suppress(FileNotFoundError, IsADirectoryError):
                 raw = self._tree.files.read(path)
@@ -209,14 +209,9 @@ class Sweeps:
 
     def _namespaces(self, prefix: str) -> list[str]:
         area = self._tree.path("docs")
-        return [f"{area}/{token}" for token in self._directories(area) if token.startswith(prefix)]
-
-    def _directories(self, path: str) -> list[str]:
-        try:
-            return sorted(self._tree.files.directories(path))
-        except FileNotFoundError:
-            return []
+        tokens = sorted(directories_in(self._tree.files, area))
+        return [f"{area}/{token}" for token in tokens if token.startswith(prefix)]
 
     def _tokens(self, directory: str, suffix: str) -> list[str]:
-        files = names_or_none(self._tree.files, directory)
+        files = names_in(self._tree.files, directory)
         return sorted(file[: -len(suffix)] for file in files if file.endswith(suffix))

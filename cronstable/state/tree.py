@@ -260,9 +260,33 @@ class Tree:
         self.files.sync_directory(os.path.dirname(path))
 
 
-def names_or_none(files: Files, path: str) -> list[str]:
+@attrs.define(eq=False)
+class Part:
+    """A part of a store, whose operations are counted with L{measured}."""
+
+    _tree: Tree
+
+    @property
+    def stats(self) -> Stats:
+        """Where operations are counted."""
+        return self._tree.stats
+
+    def seconds(self) -> float:
+        """Return monotonic seconds."""
+        return self._tree.clock.seconds()
+
+
+def names_in(files: Files, path: str) -> list[str]:
     """Return the names in a directory, none if it is not there."""
     try:
         return files.names(path)
+    except FileNotFoundError:
+        return []
+
+
+def directories_in(files: Files, path: str) -> list[str]:
+    """Return the names of the directories in a directory, none if it is not there."""
+    try:
+        return files.directories(path)
     except FileNotFoundError:
         return []

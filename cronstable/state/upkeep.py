@@ -52,12 +52,8 @@ class Upkeep:
     def _manifest(self, names: Names, job_set_id: str) -> None:
         self._manifest_at = self._clock.seconds()
         record = manifest(job_set_id, self._host, names, self._clock.now())
-        stream = streams.manifests(self._host)
-        self._store.write(
-            f"manifests of {self._host}",
-            "manifest",
-            lambda store: store.records.append(stream, record, keep=streams.MANIFEST_KEEP),
-        )
+        key, stream = f"manifests of {self._host}", streams.manifests(self._host)
+        self._store.append(key, "manifest", stream, record, streams.MANIFEST_KEEP)
 
     async def _collect(self, names: Names) -> None:
         config = self._store.config
