@@ -22,7 +22,8 @@ from cronstable.clock import Clock, SystemClock, use_monotonic_timers
 from cronstable.config.errors import ConfigError
 from cronstable.config.sections_values import Config
 from cronstable.identity import this_process
-from cronstable.logs import LoggingSection, bridge_twisted, mirror_the_log
+from cronstable.logfiles import LogFiles
+from cronstable.logs import LoggingSection, MirroredHandler, bridge_twisted, mirror_the_log
 from cronstable.reload import ReloadService
 from cronstable.rooms import Rooms
 from cronstable.runs.record import JobSetChanged
@@ -60,6 +61,7 @@ class Daemon(Service):
         self.rooms = Rooms(reactor, clock, this_process(os.getpid()), environ)
         self.rooms.web.house.shutdown = self.stop
         self._logging = LoggingSection()
+        self._log_files = LogFiles(lambda: MirroredHandler(self.rooms.mirror))
         self._signals = Signals(reactor, clock, self._stop_asked_at, self._reload_requested)
         self.reload = ReloadService(reactor, clock, sources, self._apply)
         self.rooms.facts.reloads = self.reload
@@ -103,7 +105,7 @@ class Daemon(Service):
         self._unmirror = mirror_the_log(self.rooms.mirror)
         configured = self._sources.configured
         self._say(configured, None)
-        self._logging.apply(configured.config.logging)
+        self._apply_logging(configured.config)
         self.rooms.install(configured.config, configured.job_set_id, ())
         self._say_unenforced()
         self.rooms.start()
@@ -123,14 +125,21 @@ class Daemon(Service):
     def _each_minute(self) -> list[Any]:
         return [
             lambda: self.reload.check(),
-            lambda: self._logging.apply(self._sources.configured.config.logging),
+            lambda: self._apply_logging(self._sources.configured.config),
+            self._log_files.look,
             self._housekeeping,
         ]
 
     def _housekeeping(self) -> None:
         self.rooms.each_minute(audit=not self.reload.busy)
 
+    def _apply_logging(self, config: Config) -> None:
+        if self._logging.apply(config.logging):
+            self._unmirror()
+            self._unmirror = mirror_the_log(self.rooms.mirror)
+
     def _reload_requested(self) -> None:
+        self._log_files.reopen()
         self.reload.request()
 
     async def _apply(self, configured: Configured) -> None:
@@ -145,7 +154,7 @@ class Daemon(Service):
         )
         await self.rooms.reconcile_store(configured.config)
         await self.rooms.reconcile(configured.config)
-        self._logging.apply(configured.config.logging)
+        self._apply_logging(configured.config)
 
     def _say(self, configured: Configured, id_before: str | None) -> None:
         for notice in configured.notices:

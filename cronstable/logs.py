@@ -104,24 +104,37 @@ class LoggingSection:
 
     def __init__(self) -> None:
         self._applied: Mapping[str, Any] | None = None
+        self._trouble = ""
 
-    def apply(self, section: Mapping[str, Any] | None) -> None:
-        """Put C{section} in force; a broken one is an ERROR and the old logging stays."""
+    def apply(self, section: Mapping[str, Any] | None) -> bool:
+        """
+        Put C{section} in force; return whether that changed anything.
+
+        What is wrong with a broken one is an ERROR, once, and the old logging stays.
+        """
         if section is None or section == self._applied:
-            return
+            return False
         handlers = list(logging.getLogger().handlers)
         level = logging.getLogger().level
         try:
             logging.config.dictConfig(_plain(section))
         except Exception as error:
             _restore(handlers, level)
-            log.error(
-                "Error in the logging section: %s; it must follow the dictionary schema of"
-                " Python's logging.config, and is tried again",
-                error,
-            )
-            return
-        self._applied = section
+            if self._trouble != (trouble := _told(error)):
+                self._trouble = trouble
+                log.error(
+                    "Error in the logging section: %s; it must follow the dictionary schema of"
+                    " Python's logging.config, and is tried again each minute",
+                    trouble,
+                )
+            return False
+        self._applied, self._trouble = section, ""
+        return True
+
+
+def _told(error: Exception) -> str:
+    # dictConfig says which handler; only the cause says why.
+    return f"{error}: {error.__cause__}" if error.__cause__ else str(error)
 
 
 def _restore(handlers: list[logging.Handler], level: int) -> None:

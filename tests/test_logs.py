@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -112,7 +113,7 @@ class LoggingSectionTests(RootLoggerCase):
         self.assertEqual(self.root.level, logging.DEBUG)
 
     def test_broken(self) -> None:
-        """A broken section is an error, the old logging stays, and it is tried again."""
+        """A broken section is one error, the old logging stays, and it is tried again."""
         kept = logging.StreamHandler(io.StringIO())
         self.root.handlers[:] = [kept]
         broken = {
@@ -121,8 +122,29 @@ class LoggingSectionTests(RootLoggerCase):
             "root": {"handlers": ["x"]},
         }
         logging_section = LoggingSection()
-        for _ in range(2):
-            with self.assertLogs("cronstable.config", "ERROR") as logged:
-                logging_section.apply(broken)
-            self.assertIn("dictionary schema", logged.output[0])
+        with self.assertLogs("cronstable.config", "ERROR") as logged:
+            for _ in range(2):
+                self.assertFalse(logging_section.apply(broken))
+        self.assertIn("dictionary schema", "".join(logged.output))
+        self.assertEqual(len(logged.output), 1)
         self.assertEqual(self.root.handlers, [kept])
+
+    def test_file_that_cannot_be_opened(self) -> None:
+        """The error says which file and why; once it can be opened, it is."""
+        directory = Path(self.mktemp())
+        section = {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "handlers": {"f": {"class": "logging.FileHandler", "filename": f"{directory}/log"}},
+            "root": {"handlers": ["f"]},
+        }
+        logging_section = LoggingSection()
+        with self.assertLogs("cronstable.config", "ERROR") as logged:
+            logging_section.apply(section)
+        self.assertIn("No such file or directory", logged.output[0])
+        self.assertIn(str(directory), logged.output[0])
+        directory.mkdir()
+        self.assertTrue(logging_section.apply(section))
+        [handler] = self.root.handlers
+        self.addCleanup(handler.close)
+        self.assertTrue((directory / "log").exists())

@@ -41,7 +41,7 @@ BELOW: dict[str, str] = {
 BOTTOM = frozenset("agenda clock events identity platform service threads tls version".split())
 """Modules for everybody; they import only each other."""
 
-HOUSE = frozenset("daemon chores facts logs reload rooms signals sources counters".split())
+HOUSE = frozenset("daemon chores counters facts logfiles logs reload rooms signals sources".split())
 """Modules that put the rooms together; they may import every room and each other."""
 
 TOP = frozenset("commands tap simulation __main__".split())
