@@ -65,6 +65,8 @@ class Memory:
         self._to_restore: Open | None = None
         self._to_reconcile: Open | None = None
         self._to_rearm: Open | None = None
+        self._known: set[str] = set()
+        """Jobs whose verdicts in the ledger are in the history."""
         self.settled = False
         """Whether everything that the store says is known."""
         self._taking_over = False
@@ -104,6 +106,8 @@ class Memory:
         for keeper in (self._digests, self.inflight, self.pauses, self.catchup):
             if keeper is not None:
                 keeper.keep_only(jobs)
+        # The history forgets a job that goes; should it come back, the ledger is to be asked.
+        self._known.intersection_update(jobs)
 
     # what runs tell
 
@@ -146,17 +150,12 @@ class Memory:
         """
         return _DependsOnPast(self, remembered)
 
-    def remembers_all(self) -> bool:
-        """Return whether the ledger tells nothing that memory does not."""
-        view = self._store.view
+    def remembers_all(self, job: str) -> bool:
+        """Return whether the ledger of C{job} tells nothing that memory does not."""
         if not self._store.configured:
             return True
-        return (
-            not self._to_restore
-            and self._to_restore is not None
-            and view is not None
-            and view.topology != "shared"
-        )
+        view = self._store.view
+        return job in self._known and view is not None and view.topology != "shared"
 
     def cannot_tell(self) -> bool:
         """Return whether a gate that the store does not answer has to say no."""
@@ -168,6 +167,8 @@ class Memory:
         known = self._runs.history.last_verdict(job)
         if saved is not None and (known is None or saved.finished_at > known.finished_at):
             self._runs.history.note_verdict(saved)
+        if self._runs.jobs.find(job) is not None:
+            self._known.add(job)
 
     # when a store comes up
 
@@ -246,7 +247,9 @@ class Memory:
             count = await self.ledger.rehydrate(names, runs.history)
         finally:
             runs.revision += 1
-            self._enter_missed(name for name in asked if name not in names)
+            read = [name for name in asked if name not in names]
+            self._known.update(name for name in read if runs.jobs.find(name) is not None)
+            self._enter_missed(read)
         log.info("state: rehydrated run history for %d job(s)", count)
 
     async def _reconcile(self) -> None:
@@ -332,7 +335,7 @@ class _DependsOnPast:
 
     def __call__(self, request: RunRequest, job: JobConfig) -> Judged | Deferred[Judged]:
         """Judge by memory and ledger, whichever knows the newer run."""
-        if not job.only_if_last_succeeded or self._memory.remembers_all():
+        if not job.only_if_last_succeeded or self._memory.remembers_all(job.name):
             return self._remembered(request, job)
         return Deferred.fromCoroutine(self._ask(request, job))
 

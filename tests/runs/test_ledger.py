@@ -359,6 +359,20 @@ class DependsOnPastTests(LedgerCase):
         world.run(60)
         self.assertEqual(len(world.starts("job")), 1)
 
+    def test_job_that_comes_back(self) -> None:
+        """A job that a reload takes out and another brings back is judged by its ledger."""
+        for lives in (1, 2):
+            self.host = Host(NOON)
+            world = self.next(self.made)
+            self.run_once(world, 1)
+            for _ in range(1, lives):
+                self.host = world.kill()
+                world = self.next(self.made)
+            world.install(job("other"))
+            world.install(self.made)
+            world.run(60)
+            self.assertEqual(self.result(world), [("skipped", "last-run-failed")])
+
     def test_memory_is_newer(self) -> None:
         """What memory has seen is not overruled by older rows."""
         world = self.next(self.made, up=False)
