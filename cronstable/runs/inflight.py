@@ -2,7 +2,8 @@
 In-flight records: what is running, said in the store, so that a crash leaves a trace.
 
 A job has an C{open} record from its first live run on this node to the end of its last, then a
-C{closed} one.  After a crash the newest open record of this host is looked at once: a process that
+C{closed} one; when the run that it names ends before others, another open record names the oldest
+of these.  After a crash the newest open record of this host is looked at once: a process that
 still lives is left alone, one that does not becomes a row C{unknown} of the ledger.
 docs/durability.md, "Crashes", tells an operator.
 """
@@ -10,7 +11,7 @@ docs/durability.md, "Crashes", tells an operator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -30,6 +31,9 @@ log = logging.getLogger("cronstable.state")
 STARTED_LATER = 2.0
 """Seconds by which a process may seem to have started after its record was written."""
 
+NEWEST_ROWS = 50
+"""Rows of the ledger among which the one of a run is that ended just before a crash."""
+
 StartTime = Callable[[int], float | None]
 Interrupted = Callable[[str, float, str, bool], object]
 """Told of a run that was cut: its job, when it started, on which host, whether it is owed."""
@@ -41,6 +45,14 @@ class Survivor:
 
     pid: int
     started_at: float
+
+
+@attrs.frozen
+class _Left:
+    """What an earlier process left open, and whether the run had ended all the same."""
+
+    record: Mapping[str, Any]
+    has_row: bool
 
 
 class Inflight:
@@ -60,6 +72,8 @@ class Inflight:
         self._digest = digest
         self._start_time = start_time
         self._open: dict[str, Mapping[str, Any]] = {}
+        self._replaced: set[str] = set()
+        """Jobs with an open record that is, or may be, written below the newest one."""
         self._seen: set[tuple[str, object, object]] = set()
         self._survivors: dict[str, Survivor] = {}
 
@@ -72,22 +86,25 @@ class Inflight:
         """The first of the job's live runs has started."""
         if not self._store.configured or job.name in self._open:
             return
-        record = self._open[job.name] = {
-            "kind": "open",
-            "host": self._identity.host,
-            "proc": self.process,
-            "pid": pid,
-            "startedAt": to_text(started_at),
-            "jobDigest": self._digest(job),
-        }
-        self._append(job.name, record)
+        self._write_open(job, pid, started_at)
 
-    def closed(self, job: str, reason: str = "finished") -> None:
+    def passed_on(self, started_at: float, job: JobConfig, pid: int, other: float) -> None:
+        """The run of C{job} that began at C{started_at} has ended, that of C{other} lives."""
+        record = self._open.get(job.name)
+        if record is None or record["startedAt"] != to_text(started_at):
+            return
+        if not self._store.withdraw(job.name, "inflight"):
+            self._replaced.add(job.name)
+        self._write_open(job, pid, other)
+
+    def closed(self, job: str) -> None:
         """The last of the job's live runs has ended."""
         if self._open.pop(job, None) is None:
             return
-        if not self._store.withdraw(job, "inflight"):
-            self._append(job, self._closed_record(reason))
+        written = job in self._replaced
+        self._replaced.discard(job)
+        if not self._store.withdraw(job, "inflight") or written:
+            self._append(job, self._closed_record("finished"))
 
     def survivor(self, job: str) -> bool:
         """Return whether an earlier process's run of C{job} still lives on this host."""
@@ -116,21 +133,27 @@ class Inflight:
         Raises OSError if the store does not answer; C{names} are those that are left then.
         """
 
-        def found(name: str, records: list[Mapping[str, Any]]) -> None:
+        def read(store: Store, name: str) -> tuple[Mapping[str, Any] | None, _Left | None]:
+            records = store.records.read(streams.inflight(name), streams.INFLIGHT_KEEP, strict=True)
+            before = self._left_open(records)
+            left = None if before is None else _Left(before, _has_row(store, name, before))
+            return (records[-1] if records else None), left
+
+        def found(name: str, said: tuple[Mapping[str, Any] | None, _Left | None]) -> None:
             job = find(name)
             if job is None:
                 return
-            before = self._left_open(records)
-            if before is not None:
-                self._reconcile(job, before, interrupted)
+            newest, left = said
+            if left is not None:
+                self._reconcile(job, left, interrupted)
             ours = self._open.get(name)
-            if ours is not None and (not records or records[-1] != ours or before is not None):
+            if ours is not None and (newest != ours or left is not None):
                 # A store that came up later, or that is another one, does not know of it yet.
                 self._append(name, ours)
 
-        await for_each(self._store, names, _records, found)
+        await for_each(self._store, names, read, found)
 
-    def _left_open(self, records: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    def _left_open(self, records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """Return what the last process of this host left open, unless a peer took it over."""
         for record in reversed(records):
             if record.get("reason") == "reconciled-takeover":
@@ -139,14 +162,16 @@ class Inflight:
                 return record if record.get("kind") == "open" else None
         return None
 
-    def _reconcile(
-        self, job: JobConfig, record: Mapping[str, Any], interrupted: Interrupted
-    ) -> None:
+    def _reconcile(self, job: JobConfig, left: _Left, interrupted: Interrupted) -> None:
+        record = left.record
         started_at = from_text(record.get("startedAt"))
         key = job.name, record.get("proc"), record.get("startedAt")
         if started_at is None or key in self._seen:
             return
         self._seen.add(key)
+        if left.has_row:
+            self._append(job.name, self._closed_record("finished"))
+            return
         pid = record.get("pid")
         if isinstance(pid, int) and self._lives(pid, started_at):
             log.warning(
@@ -165,6 +190,17 @@ class Inflight:
         began = self._start_time(pid)
         return began is not None and began <= started_at + STARTED_LATER
 
+    def _write_open(self, job: JobConfig, pid: int | None, started_at: float) -> None:
+        record = self._open[job.name] = {
+            "kind": "open",
+            "host": self._identity.host,
+            "proc": self.process,
+            "pid": pid,
+            "startedAt": to_text(started_at),
+            "jobDigest": self._digest(job),
+        }
+        self._append(job.name, record)
+
     def _closed_record(self, reason: str) -> dict[str, Any]:
         return {
             "kind": "closed",
@@ -179,7 +215,7 @@ class Inflight:
         self._store.append(job, "inflight", stream, record, streams.INFLIGHT_KEEP)
 
 
-def _records(store: Store, name: str) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
-    found += store.records.read(streams.inflight(name), streams.INFLIGHT_KEEP, strict=True)
-    return found
+def _has_row(store: Store, job: str, record: Mapping[str, Any]) -> bool:
+    """Return whether the run of an open record ended: its row precedes the closed record."""
+    rows = store.records.read(streams.runs(job), NEWEST_ROWS)
+    return any(row.get("started_at") == record.get("startedAt") is not None for row in rows)

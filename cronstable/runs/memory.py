@@ -125,9 +125,13 @@ class Memory:
         """A paused job's slot has left a row in the history."""
         self.ledger.skipped(record, self._runs.jobs.find(record.job))
 
-    def no_run_left(self, job: str) -> None:
-        """The last live run of C{job} has ended."""
-        self.inflight.closed(job)
+    def left(self, run: Run, others: Iterable[Run]) -> None:
+        """A run is over; C{others} of its job live still, oldest first."""
+        for other in others:
+            if other.pid is not None:
+                self.inflight.passed_on(run.started_at, other.job, other.pid, other.started_at)
+                return
+        self.inflight.closed(run.job.name)
 
     def paused(self, job: str, pause: Pause) -> None:
         """A job was paused."""

@@ -385,8 +385,8 @@ class RunService(Service):
     def _leave(self, run: Run) -> None:
         self.revision += 1
         lane = self._lanes[run.job.name]
-        if self._memory is not None and len(lane.live) == 1:
-            self._memory.no_run_left(run.job.name)
+        if self._memory is not None:
+            self._memory.left(run, [other for other in lane.live if other is not run])
         lane.remove(run)
 
     def _quiet(self, lane: Lane) -> None:

@@ -71,13 +71,32 @@ class OpenAndCloseTests(InflightCase):
         self.assertLess(stems[0], stems[1])
 
     def test_overlapping(self) -> None:
-        """Overlapping runs have one pair: from the first one's start to the last one's end."""
+        """The open record names a run that lives, and is closed at the end of the last one."""
         world = DurableWorld(self.host, job("job"))
         for _ in range(3):
             world.runs.start_now("job")
+            world.run(1)
+        first, second, third = world.executor.live
+        second.exit()
+        self.assertEqual(self.kinds(world), [("open", None)])
+        first.exit()
+        newest = world.records("inflight/job")[-1]
+        self.assertEqual((newest["kind"], newest["pid"]), ("open", third.pid))
+        self.assertEqual(newest["startedAt"], to_text(NOON + 2))
+        third.exit()
+        self.assertEqual(self.kinds(world), [("open", None)] * 2 + [("closed", "finished")])
+
+    def test_passed_on_while_the_store_hangs(self) -> None:
+        """An open record that is written gets its closed one, though a later one never was."""
+        world = DurableWorld(self.host, job("job"))
+        for _ in range(2):
+            world.runs.start_now("job")
+            world.run(1)
+        world.stick()
         for launch in list(world.executor.live):
             launch.exit()
-        self.assertEqual(self.kinds(world), [("open", None), ("closed", "finished")])
+        world.unstick()
+        self.assertEqual(self.kinds(world)[-1], ("closed", "finished"))
 
     def test_never_written(self) -> None:
         """A pair of which nothing was written yet cancels out."""
@@ -183,6 +202,39 @@ class CrashTests(InflightCase):
         self.host.alive = {}
         world = DurableWorld(self.host, made)
         self.assertEqual(self.kinds(world)[-1], ("closed", "reconciled-crash"))
+
+    def test_overlapping(self) -> None:
+        """Of overlapping runs the one that had not ended was cut, or is left alone if it lives."""
+        for lives in (False, True):
+            self.host = Host(NOON)
+            world = DurableWorld(self.host, job("job"))
+            for _ in range(2):
+                world.runs.start_now("job")
+                world.run(1)
+            first, second = world.executor.live
+            first.exit()
+            self.host = world.kill()
+            self.host.alive = {second.pid: NOON + 1} if lives else {}
+            world = DurableWorld(self.host, job("job"))
+            reasons = [row["fail_reason"] for row in world.records("runs/job")]
+            self.assertEqual(len(reasons), 1 if lives else 2)
+            if not lives:
+                self.assertIn(f"for the run started at {to_text(NOON + 1)} on", reasons[-1])
+
+    def test_ended_just_before(self) -> None:
+        """A run whose row was written is not said to be cut, though the crash came right then."""
+        world = DurableWorld(self.host, job("job"))
+        world.runs.start_now("job")
+        world.run(1)
+        opened = world.records("inflight/job")[-1]
+        world.executor.live[0].exit()
+        world.append("inflight/job", opened)
+        self.host = world.kill()
+        for _ in range(2):
+            world = DurableWorld(self.host, job("job"))
+            self.assertEqual([row["outcome"] for row in world.records("runs/job")], ["success"])
+            self.assertEqual(self.kinds(world)[-1], ("closed", "finished"))
+            self.host = world.kill()
 
     def test_recycled_pid(self) -> None:
         """A process that began after the record was written is another one."""
