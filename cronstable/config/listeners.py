@@ -5,6 +5,7 @@ The C{web} and C{mcp} sections: their shape and their checks.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import pairwise
@@ -40,6 +41,7 @@ from cronstable.config.world import World
 Say = Callable[[Notice], None]
 
 _ANONYMOUS = "anonymous"
+_HEADER = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
 WEB = Record(
     {
@@ -92,6 +94,12 @@ def web(values: Any, tell: Tell, say: Say, world: World) -> WebConfig:
     """Return the C{web} section, telling what is wrong with it."""
     listen = tuple(values["listen"])
     token = values.get("authToken")
+    for name in values.get("headers", {}):
+        if _HEADER.fullmatch(name) is None:
+            tell(
+                ("headers", name),
+                "not the name of a header; allowed: letters, digits and !#$%&'*+-.^_`|~",
+            )
     built = WebConfig(
         listen,
         headers=tuple(values.get("headers", {}).items()),

@@ -26,6 +26,10 @@ _BOOLS = dict.fromkeys(("yes", "true", "on", "1", "y"), True) | dict.fromkeys(
 )
 
 
+def _is_int(written: str) -> bool:
+    return _INT.fullmatch(written) is not None and len(written) <= 300
+
+
 class Reader(Protocol):
     """Turns a node into a plain value."""
 
@@ -58,6 +62,9 @@ class Text:
         value = node.text
         if not value:
             return None if self.null else value
+        if "\0" in value:
+            reading.wrong(node, "holds a NUL, which no path, command or variable can")
+            return BAD
         if self.raw or "$" not in value:
             return value
         filled = reading.text(node)
@@ -109,9 +116,7 @@ class Int(Typed):
 
     def convert(self, written: str) -> Any:
         """Return the number that C{written} spells."""
-        if _INT.fullmatch(written) is None or len(written) > 300:
-            return BAD
-        return int(written.replace("_", ""))
+        return int(written.replace("_", "")) if _is_int(written) else BAD
 
 
 class Float(Typed):
@@ -136,7 +141,7 @@ class IntOrText(Text):
 
     def read(self, node: Node, reading: Reading) -> Any:
         """Return an integer or text."""
-        if node.__class__ is Scalar and _INT.fullmatch(node.text) is not None:
+        if node.__class__ is Scalar and _is_int(node.text):
             return int(node.text.replace("_", ""))
         return super().read(node, reading)
 

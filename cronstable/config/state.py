@@ -27,6 +27,7 @@ Say = Callable[[Notice], None]
 
 TOPOLOGY = Enum("auto", "single-node", "shared")
 _DAY = 86400
+_FORMS = "http://host:port, https://host:port, host:port"
 
 STATE = Record(
     {
@@ -131,9 +132,13 @@ def job_api_address(listen: str) -> tuple[bool, HostPort]:
     if not separator:
         return False, host_port(listen, lowest=0, port_optional=True)
     if scheme.lower() not in ("http", "https"):
-        shown = without_userinfo(listen)
-        raise ValueError(f"got {shown!r}; allowed: http://host:port, https://host:port, host:port")
-    netloc = urlsplit(listen).netloc.rpartition("@")[2]
+        raise ValueError(f"got {without_userinfo(listen)!r}; allowed: {_FORMS}")
+    try:
+        netloc = urlsplit(listen).netloc.rpartition("@")[2]
+    except ValueError:
+        raise ValueError(
+            f"not a URL, got {without_userinfo(listen)!r}; allowed: {_FORMS}"
+        ) from None
     return scheme.lower() == "https", host_port(netloc, lowest=0, port_optional=True)
 
 

@@ -72,7 +72,7 @@ class PlaceTests(ConfigCase):
                 "resourceLimits: {processes: '${P}'}",
             )
             + section("state", "path: /${V}")
-            + section("web", "listen: ['http://localhost:${P}']", "headers: {'${V}': '${V}'}")
+            + section("web", "listen: ['http://localhost:${P}']", "headers: {'X$$': '${V}'}")
             + section("notify", "report: {mail: {from: '${V}', to: b}}")
         )
         found_job = found.jobs["a"]
@@ -84,7 +84,7 @@ class PlaceTests(ConfigCase):
         assert found.state and found.web and found.notify
         self.assertEqual(found.state.path, "/value")
         self.assertEqual(found.web.listen, ("http://localhost:5",))
-        self.assertEqual(found.web.headers, (("${V}", "value"),))
+        self.assertEqual(found.web.headers, (("X$$", "value"),))
         self.assertEqual(found.notify.report.mail.sender, "value")
 
     def test_schedules(self) -> None:

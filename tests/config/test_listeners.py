@@ -142,6 +142,14 @@ class WebTests(ConfigCase):
             text = section("web", "listen: ['unix:///x']", "bonjour: yes")
             self.assert_refused(text, "web.bonjour: has nothing to announce")
 
+    def test_header_names(self) -> None:
+        """A header that HTTP has no way to write is refused, and its value is not shown."""
+        for name in ("'a b'", "''", "'a:'", "\u00e9", '"a\\n"'):
+            said = str(self.problem(web(f"headers: {{{name}: s3cret}}")))
+            self.assertIn("web.headers.", said)
+            self.assertIn("not the name of a header", said)
+            self.assertNotIn("s3cret", said)
+
     def test_any_origin(self) -> None:
         """Switching the check of origins off is said aloud."""
         header = "headers: {access-control-allow-origin: '*'}"

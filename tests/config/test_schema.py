@@ -68,6 +68,29 @@ class TypingTests(ConfigCase):
             "allowed: Allow, Forbid, Replace (did you mean 'Allow'?)",
         )
 
+    def test_nul(self) -> None:
+        """Text with a NUL is refused wherever it stands; it could be neither opened nor passed."""
+        for line, key in (
+            ('workingDirectory: "a\\0b"', "workingDirectory"),
+            ('verify: {command: ["a", "\\0"]}', "verify.command"),
+            ('user: "a\\0"', "user"),
+            ('environment: [{key: "A\\0", value: x}]', "environment[0].key"),
+            ('environment: [{key: A, value: "x\\0"}]', "environment[0].value"),
+        ):
+            self.assert_refused(job(line), "c.yaml:5:", f"job 'a': {key}", ": holds a NUL")
+        for text in (
+            'state:\n  path: "a\\0"\n',
+            'web:\n  listen: ["unix:///a\\0"]\n',
+            'web:\n  listen: []\n  authToken: {fromFile: "a\\0"}\n',
+        ):
+            self.assert_refused(text, ": holds a NUL")
+
+    def test_very_long_numbers(self) -> None:
+        """A number of thousands of digits is told with its place, like any other bad value."""
+        digits = "9" * 5000
+        self.assert_refused(job(f"saveLimit: {digits}"), "saveLimit: must be a whole number")
+        self.assert_refused(job(f"user: {digits}"), "c.yaml:5:11: job 'a': user: ")
+
     def test_wrong_kinds(self) -> None:
         """A list, a mapping or text in the place of another is told as what it is."""
         for line, said in (

@@ -105,7 +105,15 @@ class JobApiTests(ConfigCase):
 
     def test_bad_addresses(self) -> None:
         """Other schemes, ports out of range and bare IPv6 are refused."""
-        for address in ("unix:///x", "ftp://127.0.0.1:1", "127.0.0.1:65536", "::1", ":9", "a:b"):
+        for address in (
+            "unix:///x",
+            "ftp://127.0.0.1:1",
+            "127.0.0.1:65536",
+            "::1",
+            ":9",
+            "a:b",
+            "http://[::1",
+        ):
             self.assert_refused(job_api(f"listen: '{address}'"), "state.jobApi.listen: ", address)
 
     def test_beyond_this_host(self) -> None:
