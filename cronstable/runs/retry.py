@@ -26,6 +26,9 @@ from cronstable.runs.request import Decision, Requester, RunRequest, Ticket
 log = logging.getLogger("cronstable")
 
 LEAST_RECHECK = 1.0
+LONGEST_DELAY = 100 * 365 * 86400.0
+"""Seconds; instants much later have no date that a record or an answer could spell."""
+
 MOST_REPLAYED = 10_000
 """Attempts after which a delay that grows has long met its maximum."""
 
@@ -102,9 +105,11 @@ class RetrySequence:
     def advance(self) -> float:
         """Count one more attempt and return its delay in seconds, jitter included."""
         delay = self.next_delay
-        self.next_delay = min(delay * self.policy.backoff_multiplier, self.policy.maximum_delay)
+        # In this order, since zero times infinity is no number and min() prefers its first.
+        self.next_delay = min(self.policy.maximum_delay, delay * self.policy.backoff_multiplier)
         self.count += 1
-        return jittered(delay, self.policy.jitter, self.job, self.slot, self.count)
+        drawn = jittered(delay, self.policy.jitter, self.job, self.slot, self.count)
+        return min(drawn, LONGEST_DELAY)
 
 
 def jittered(delay: float, jitter: float, job: str, slot: int | None, attempt: int) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.config.values import RetryPolicy
 from cronstable.runs.pauses import Pause
 from cronstable.runs.record import FinishedRun, GaveUp, RetryScheduled
-from cronstable.runs.retry import jittered
+from cronstable.runs.retry import LONGEST_DELAY, RetrySequence, jittered
+from cronstable.state.instants import to_text
 from tests.fakes import job
 from tests.runs.test_scheduler import NOON
 from tests.runs.world import World
@@ -49,6 +52,18 @@ class RetryTests(SynchronousTestCase):
         self.assertEqual(hooks, ["onFailure"] * 4 + ["onPermanentFailure"])
         self.assertEqual(len(gave_up), 1)
         self.assertIs(world.runs.pending_retry("a"), None)
+
+    def test_without_end(self) -> None:
+        """However long a delay is meant to be, its instant has a date."""
+        for policy in (
+            RetryPolicy(3, math.inf, math.inf, math.inf),
+            RetryPolicy(3, 1e300, 1e308, 1e308, 1.0),
+            RetryPolicy(3, 0.0, math.inf, math.inf),
+        ):
+            sequence = RetrySequence("a", policy, None)
+            delays = [sequence.advance() for _ in range(3)]
+            self.assertTrue(all(0 <= delay <= LONGEST_DELAY for delay in delays), delays)
+            to_text(NOON + max(delays))
 
     def test_maximum_delay(self) -> None:
         """Delays after the first are capped."""
