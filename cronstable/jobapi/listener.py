@@ -83,7 +83,7 @@ async def open_endpoint(reactor: Any, config: JobApiConfig, factory: Any) -> End
             ports = _listen(reactor, hosts, address.port, factory)
             if ports is not None:
                 return Endpoint(config, address, ports)
-    except (OSError, CannotListenError) as error:
+    except (OSError, UnicodeError, CannotListenError) as error:
         reason = getattr(error, "socketError", error)
         text = getattr(reason, "strerror", None) or str(reason)
         raise CannotListen(f"could not listen on {address.url(address.port)}: {text}") from None

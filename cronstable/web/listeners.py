@@ -112,8 +112,9 @@ class Listeners:
             else:
                 factory = secure(site) if where.scheme == "https" else site
                 bound = await self._tcp(where, factory)
-        except OSError as error:
-            self._say(url, "web: could not listen on %s: %s", error.strerror or str(error))
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            self._say(url, "web: could not listen on %s: %s", reason)
             return
         self._bound[url] = bound
         self._said.pop(url, None)

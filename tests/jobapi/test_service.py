@@ -420,6 +420,13 @@ class RealTests(TestCase):
         await self.api.reconcile(state)
         self.assertEqual(self.api.url, f"http://127.0.0.1:{port}")
 
+    async def test_impossible_name(self) -> None:
+        """A name that no host can have is told as what cannot be bound."""
+        state = section(listen="no..host:5000", allow_non_loopback_bind=True)
+        with self.assertLogs("cronstable.jobapi", "ERROR") as logged:
+            await self.api.reconcile(state)
+        self.assertIn("could not listen on http://no..host:5000", logged.output[0])
+
     async def test_tls(self) -> None:
         """Over TLS the server is verified by the authority that the run is told, by no other."""
         authority = Authority(self.directory / "ca")

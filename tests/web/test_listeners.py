@@ -121,10 +121,11 @@ class ListenersTests(ListenCase):
         self.assertTrue(self.want(url))
 
     def test_unknown_host(self) -> None:
-        """A host that has no address is a warning."""
-        with self.assertLogs("cronstable", "WARNING") as logs:
-            self.assertFalse(self.want("http://no-such-host.invalid:80"))
-        self.assertIn("could not listen on http://no-such-host.invalid:80", logs.output[0])
+        """A host that has no address, or cannot have one, is a warning; the rest is bound."""
+        for host in ("no-such-host.invalid", "no..host", "a" * 70 + ".example"):
+            with self.assertLogs("cronstable", "WARNING") as logs:
+                self.assertTrue(self.want(f"http://{host}:80", "http://127.0.0.1:0"))
+            self.assertIn(f"could not listen on http://{host}:80", logs.output[0])
 
     def test_no_credentials_in_the_log(self) -> None:
         """A password in an address is not shown."""
