@@ -73,7 +73,8 @@ class RunRecord:
     usage: Usage | None = None
     verification: Verification | None = None
     caps: CapsReport | None = None
-    cause: Cause = "scheduled"
+    cause: Cause | None = "scheduled"
+    """None for a run read from the ledger, whose rows do not tell it, nor what follows here."""
     slot: int | None = None
     attempt: int = 0
     ref: str | None = None

@@ -85,6 +85,7 @@ def record_of(job: str, row: Mapping[str, Any]) -> RunRecord | None:
         usage=_usage(row.get("resources")),
         verification=_check_of(row.get("verification")),
         caps=_limits_of(row.get("limits")),
+        cause=None,
     )
 
 

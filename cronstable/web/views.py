@@ -53,7 +53,7 @@ def run(
     Return a Run; C{limits} are the caps that the job has now.
 
     C{series} adds the resource samples, C{detail} what the reference does not tell: why it ran,
-    for which slot, and who ended it.
+    for which slot, and who ended it, where this process knows.
     """
     shown: Json = {
         "outcome": record.outcome,
@@ -67,7 +67,7 @@ def run(
     }
     if record.outcome != "skipped":
         shown["ranAt"] = shown["finished_at"]
-    if detail:
+    if detail and record.cause is not None:
         shown["ref"] = record.ref
         shown["cause"] = record.cause
         shown["slot"] = iso(record.slot)

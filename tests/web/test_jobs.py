@@ -71,6 +71,13 @@ class RunsTests(SynchronousTestCase):
             },
         )  # fmt: skip
 
+    def test_earlier_process(self) -> None:
+        """Why a run of the ledger ran is not known, so that nothing is said of it."""
+        self.add(record(cause=None))
+        run = self.api.get("/jobs/a/runs").json()["runs"][0]
+        self.assertEqual(run["outcome"], "success")
+        self.assertFalse({"ref", "cause", "slot", "attempt", "ended_by"} & set(run))
+
     def test_skipped(self) -> None:
         """A skipped slot has neither start nor duration, and never ran."""
         self.add(RunRecord("a", "skipped", NOW, skip_reason="paused"))
