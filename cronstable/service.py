@@ -1,4 +1,4 @@
-"""Work that nobody waits for, and work that is waited for no longer than it is worth."""
+"""Work that nobody waits for, work that is waited for no longer than it is worth, and who waits."""
 
 from __future__ import annotations
 
@@ -24,6 +24,34 @@ def background(what: str, work: Coroutine[Any, Any, object]) -> Deferred[None]:
     return Deferred.fromCoroutine(work).addCallbacks(
         lambda _: None, lambda failure: log_failure(what, failure)
     )
+
+
+class Waiters:
+    """Those who wait for one thing to come about; they are told in order of asking."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[Deferred[None]] = []
+
+    def __bool__(self) -> bool:
+        """Return whether anybody waits."""
+        return bool(self._waiting)
+
+    def wait(self, no_more: bool = False) -> Deferred[None]:
+        """Fire with the next L{tell}, or at once if there is C{no_more} to wait for."""
+        waiter: Deferred[None] = Deferred()
+        if no_more:
+            waiter.callback(None)
+        else:
+            self._waiting.append(waiter)
+        return waiter
+
+    def tell(self) -> None:
+        """Tell everybody who waits now."""
+        told, self._waiting = self._waiting, []
+        for waiter in told:
+            waiter.callback(None)
 
 
 def first_of(clock: Clock, seconds: float, work: Deferred[None]) -> Deferred[None]:

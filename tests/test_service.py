@@ -1,4 +1,4 @@
-"""Work that nobody waits for, or not for long."""
+"""Work that nobody waits for, or not for long; and who waits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.clock import ManualClock
-from cronstable.service import background, first_of
+from cronstable.service import Waiters, background, first_of
 
 
 class BackgroundTests(SynchronousTestCase):
@@ -40,3 +40,25 @@ class FirstOfTests(SynchronousTestCase):
         clock.advance(2)
         self.successResultOf(first)
         work.callback(None)
+
+
+class WaitersTests(SynchronousTestCase):
+    def test_told_together(self) -> None:
+        """All who wait are told in order of asking, once; who asks while they are told is not."""
+        waiters = Waiters()
+        heard: list[str] = []
+        waiters.wait().addCallback(lambda _: heard.append("first"))
+        waiters.wait().addCallback(lambda _: heard.append("second"))
+        waiters.wait().addCallback(lambda _: waiters.wait().addCallback(heard.append))
+        self.assertTrue(waiters)
+        waiters.tell()
+        self.assertEqual(heard, ["first", "second"])
+        waiters.tell()
+        self.assertEqual(heard, ["first", "second", None])
+        self.assertFalse(waiters)
+
+    def test_nothing_to_wait_for(self) -> None:
+        """Who has nothing to wait for any more is told at once."""
+        waiters = Waiters()
+        self.assertIsNone(self.successResultOf(waiters.wait(no_more=True)))
+        self.assertFalse(waiters)

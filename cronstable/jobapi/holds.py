@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from cronstable.clock import Clock
 from cronstable.jobapi.callers import Caller
+from cronstable.service import Waiters
 from cronstable.state.leases import Denied, Held
 from cronstable.state.service import StoreService
 from cronstable.state.store import Store
@@ -61,7 +62,7 @@ class Holds:
         self._clock = clock
         self._store = store
         self._releasing = 0
-        self._released: list[Deferred[None]] = []
+        self._released = Waiters()
 
     def keep(self, caller: Caller, hold: Hold) -> None:
         """Renew C{hold} until C{caller} gives it back or is over."""
@@ -109,20 +110,13 @@ class Holds:
         def done(_: object) -> None:
             self._releasing -= 1
             if not self._releasing:
-                waiting, self._released = self._released, []
-                for waiter in waiting:
-                    waiter.callback(None)
+                self._released.tell()
 
         self._release(hold).addErrback(failed).addBoth(done)
 
     def when_released(self) -> Deferred[None]:
         """Fire when nothing is being given back any more."""
-        waiter: Deferred[None] = Deferred()
-        if self._releasing:
-            self._released.append(waiter)
-        else:
-            waiter.callback(None)
-        return waiter
+        return self._released.wait(not self._releasing)
 
     def _release(self, hold: Hold) -> Deferred[bool]:
         return self._of(hold, lambda store: _release(store, hold))

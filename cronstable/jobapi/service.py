@@ -20,6 +20,7 @@ from cronstable.clock import Clock
 from cronstable.config.sections_values import JobApiConfig, StateConfig
 from cronstable.identity import Identity
 from cronstable.jobapi.callers import Caller
+from cronstable.jobapi.client import TOKEN
 from cronstable.jobapi.desk import Desk
 from cronstable.jobapi.holds import Holds
 from cronstable.jobapi.listener import (
@@ -30,9 +31,9 @@ from cronstable.jobapi.listener import (
     signature_of,
 )
 from cronstable.jobapi.staging import Staging
-from cronstable.jobapi.variables import TOKEN, variables
+from cronstable.jobapi.variables import variables
 from cronstable.runs.environment import NOTHING, Prepared, RunFacts
-from cronstable.service import background
+from cronstable.service import Waiters, background
 from cronstable.state.errors import TROUBLE
 from cronstable.state.service import StoreService
 from cronstable.state.workers import within
@@ -76,7 +77,8 @@ class JobApiService:
         self._creator: Any = None
         self._signature: Signature = ()
         self._said: str | None = None
-        self._opening: list[Deferred[None]] | None = None
+        self._opening: Waiters | None = None
+        """Who waits for the endpoint while it is being opened."""
         self._stopped = False
 
     @property
@@ -126,11 +128,9 @@ class JobApiService:
 
     async def _opened(self) -> None:
         """Wait for the endpoint, but not for long."""
-        waiter: Deferred[None] = Deferred()
         assert self._opening is not None
-        self._opening.append(waiter)
         try:
-            await within(self._clock, OPENED_WITHIN, waiter)
+            await within(self._clock, OPENED_WITHIN, self._opening.wait())
         except TROUBLE:
             log.warning("state job API: not opened in time for a job, which runs without it")
 
@@ -142,7 +142,7 @@ class JobApiService:
         if state is not None:
             self._desk.config = state.job_api
         if self._wanted is not None and not self._is_open and self._opening is None:
-            self._opening = []
+            self._opening = Waiters()
 
     async def reconcile(self, state: StateConfig | None) -> None:
         """Put a C{state} section in force; what is wrong with the endpoint is told in the log."""
@@ -194,9 +194,9 @@ class JobApiService:
             if wanted is not None and not self._stopped:
                 await self._serve(wanted)
         finally:
-            waiting, self._opening = self._opening or [], None
-            for waiter in waiting:
-                waiter.callback(None)
+            opening, self._opening = self._opening, None
+            if opening is not None:
+                opening.tell()
 
     async def _serve(self, wanted: JobApiConfig) -> None:
         """Open the endpoint, or let the open one have what has changed."""

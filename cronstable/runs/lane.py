@@ -18,7 +18,7 @@ from cronstable.config.values import JobConfig
 from cronstable.runs.request import Decision, Ticket
 from cronstable.runs.run import Run
 from cronstable.runs.slotbook import SlotTicket
-from cronstable.service import log_failure
+from cronstable.service import Waiters, log_failure
 
 Serve = Callable[["Lane", Ticket], Coroutine[Any, Any, None]]
 
@@ -42,8 +42,8 @@ class Lane:
         self._serve = serve
         self._find = find
         self._waiting: deque[Ticket] = deque()
-        self._idle: list[Deferred[None]] = []
-        self._no_live: list[Deferred[None]] = []
+        self._idle = Waiters()
+        self._no_live = Waiters()
 
     def submit(self, ticket: Ticket) -> None:
         """Serve C{ticket} now, or when the requests before it are done."""
@@ -82,16 +82,16 @@ class Lane:
         """A run has ended."""
         self.live.remove(run)
         if not self.live:
-            _fire(self._no_live)
+            self._no_live.tell()
             self._tell_idle()
 
     def when_no_live(self) -> Deferred[None]:
         """Fire when no run of the job is live."""
-        return _waiter(self._no_live, not self.live)
+        return self._no_live.wait(not self.live)
 
     def when_idle(self) -> Deferred[None]:
         """Fire when nothing of the job runs, waits or is being admitted."""
-        return _waiter(self._idle, not self.busy)
+        return self._idle.wait(not self.busy)
 
     def _may_wait(self, ticket: Ticket) -> bool:
         job = self._find(self.name)
@@ -143,8 +143,7 @@ class Lane:
 
     def _tell_idle(self) -> None:
         if not self.busy:
-            if self._idle:
-                _fire(self._idle)
+            self._idle.tell()
             self._quiet(self)
 
 
@@ -155,18 +154,3 @@ def close_missed(ticket: Ticket, reason: str) -> None:
         slot.missed(reason)
     refused = ticket.request.cause in ("manual", "task")
     ticket.decide(Decision("refused" if refused else "skipped", reason))
-
-
-def _waiter(waiting: list[Deferred[None]], now: bool) -> Deferred[None]:
-    waiter: Deferred[None] = Deferred()
-    if now:
-        waiter.callback(None)
-    else:
-        waiting.append(waiter)
-    return waiter
-
-
-def _fire(waiting: list[Deferred[None]]) -> None:
-    told, waiting[:] = list(waiting), []
-    for waiter in told:
-        waiter.callback(None)

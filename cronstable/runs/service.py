@@ -37,6 +37,7 @@ from cronstable.runs.request import Decision, RunRequest, Ticket
 from cronstable.runs.retry import PendingRetry, Retries, RetrySequence
 from cronstable.runs.run import Run
 from cronstable.runs.slotbook import SlotBook
+from cronstable.service import Waiters
 
 log = logging.getLogger("cronstable")
 
@@ -74,7 +75,7 @@ class RunService(Service):
         self._clock = clock
         self._lanes: dict[str, Lane] = {}
         self._leaving: dict[str, JobConfig] = {}
-        self._drained: list[Deferred[None]] = []
+        self._drained = Waiters()
         self._completing = 0
         self._agenda = Agenda(clock)
         self.retries = Retries(clock, self._agenda, bus)
@@ -211,8 +212,7 @@ class RunService(Service):
 
     def when_drained(self) -> Deferred[None]:
         """Fire when nothing is being admitted, and every run is over and handed to reports."""
-        waiter: Deferred[None] = Deferred()
-        self._drained.append(waiter)
+        waiter = self._drained.wait()
         self._tell_drained()
         return waiter
 
@@ -422,9 +422,7 @@ class RunService(Service):
         if not self._drained or self._completing:
             return
         if not any(lane.busy for lane in self._lanes.values()):
-            told, self._drained = self._drained, []
-            for waiter in told:
-                waiter.callback(None)
+            self._drained.tell()
 
 
 def _durable(memory: Memory | None, gates: JobGates) -> dict[str, Judge]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import attrs
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred, fail, succeed
 
 from cronstable.clock import Clock
 from cronstable.config.sections_values import StateConfig
@@ -170,10 +170,10 @@ class StoreService(Service):
         """
         opened = self._opened
         if opened is None:
-            return _now(False)
+            return succeed(False)
         if opened.failed:
             opened.writes.dropped[kind] += 1
-            return _now(False)
+            return succeed(False)
         return opened.writes.add(key, kind, operation, size)
 
     def append(
@@ -190,7 +190,7 @@ class StoreService(Service):
         """Fire when all writes asked for C{key} so far are done; fail after C{bound} seconds."""
         opened = self._opened
         if opened is None:
-            return _now(None)
+            return succeed(None)
         return within(self._clock, bound, opened.writes.when_written(key))
 
     def lease(self, operation: Callable[[Store], T]) -> Deferred[T]:
@@ -314,9 +314,3 @@ class StoreService(Service):
 
 async def _nothing() -> None:
     return None
-
-
-def _now(value: T) -> Deferred[T]:
-    done: Deferred[T] = Deferred()
-    done.callback(value)
-    return done

@@ -21,6 +21,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
+from cronstable.service import Waiters
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable.state")
@@ -149,7 +150,7 @@ class Writes:
         self._chains: dict[str, deque[Write]] = {}
         self._ready: deque[str] = deque()
         self._waiting: dict[Kind, dict[Write, None]] = {kind: {} for kind in SHED_FIRST}
-        self._empty: list[Deferred[None]] = []
+        self._empty = Waiters()
         self._withdrawn: Counter[str] = Counter()
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
@@ -221,12 +222,7 @@ class Writes:
 
     def when_empty(self) -> Deferred[None]:
         """Fire when nothing is pending."""
-        waiter: Deferred[None] = Deferred()
-        if self.pending:
-            self._empty.append(waiter)
-        else:
-            waiter.callback(None)
-        return waiter
+        return self._empty.wait(not self.pending)
 
     def stop(self) -> None:
         """Begin no more writes."""
@@ -343,9 +339,7 @@ class Writes:
         self._bytes -= write.size
         write.done.callback(written)
         if not self.pending:
-            told, self._empty = self._empty, []
-            for waiter in told:
-                waiter.callback(None)
+            self._empty.tell()
 
     def _passed_over(self, key: str) -> None:
         """Clear a chain of what was taken back: its first write may hang for days."""
