@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+from itertools import pairwise
 
 import attrs
 from twisted.internet import reactor, task
@@ -69,6 +70,15 @@ class Sample:
     threads: int
 
 
+FLAT = 5.0
+"""Megabytes by which the memory may grow over 4,000 runs, once."""
+
+
+def least_growth(samples: list[Sample]) -> float:
+    """Return by how many megabytes the memory grew from one sample to the next, at least."""
+    return min(after.memory - before.memory for before, after in pairwise(samples))
+
+
 class Counter:
     """Counts ended runs, looking at each line of the log once."""
 
@@ -88,7 +98,7 @@ class Counter:
 class EnduranceTests(TestCase):
     """As many runs as weeks have for an ordinary daemon."""
 
-    timeout = 240
+    timeout = 400
 
     async def test_flat(self) -> None:
         """
@@ -103,8 +113,11 @@ class EnduranceTests(TestCase):
         await daemon.wait_for_log("started listening", 30)
         counted = Counter(daemon)
         generation = 0
-        samples = []
-        for share in (0.2, 0.6, 1.0):
+        samples: list[Sample] = []
+        # A host that is slow comes later to where the memory of it all is warm.
+        for share in (0.2, 0.6, 1.0, 1.4, 1.8):
+            if share > 1 and least_growth(samples) < FLAT:
+                break
             while counted.ends < RUNS * share:
                 generation += 1
                 daemon.write(configuration(generation, port))
@@ -113,9 +126,8 @@ class EnduranceTests(TestCase):
                 await self.visit(daemon)
                 await until("more runs", lambda wanted=wanted: counted.ends >= wanted, 60)
             samples.append(await self.sample(daemon))
-        before, between, after = samples
-        growth = min(after.memory - between.memory, between.memory - before.memory)
-        self.assertLess(growth, 5, samples)
+        before, after = samples[0], samples[-1]
+        self.assertLess(least_growth(samples), FLAT, samples)
         self.assertLess(after.memory - before.memory, 40, samples)
         self.assertLessEqual(after.descriptors, before.descriptors + 2)
         self.assertLessEqual(after.threads, before.threads + 4)
