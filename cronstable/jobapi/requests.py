@@ -11,18 +11,17 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from twisted.internet.protocol import connectionDone
-from twisted.web.http import HTTPChannel, datetimeToString
+from twisted.web.http import datetimeToString
 from twisted.web.resource import IResource
-from twisted.web.server import Request, Site
 
+from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite
 from cronstable.jobapi.bodies import Body
 from cronstable.jobapi.refusal import bad
 
 log = logging.getLogger("cronstable.jobapi")
 
 
-class JobRequest(Request):
+class JobRequest(PlainRequest):
     """One request to a L{JobSite}."""
 
     line = b""
@@ -61,15 +60,6 @@ class JobRequest(Request):
             body.lost()
         super().connectionLost(reason)
 
-    def getRequestHostname(self) -> bytes:  # noqa: N802 - the name is Twisted's
-        """Return a constant: routes do not depend on the Host header, which may hold anything."""
-        return b"localhost"
-
-    def abort(self) -> None:
-        """Give the client up, with its connection."""
-        if self.channel is not None:
-            self.channel.transport.abortConnection()
-
     def hold(self, held: bool) -> None:
         """Let the client wait with the rest of its body, or go on."""
         if self.channel is not None:
@@ -81,11 +71,6 @@ class JobRequest(Request):
         """The Authorization header."""
         values = self.requestHeaders.getRawHeaders(b"authorization")
         return values[0] if values else None
-
-    def query(self, name: str) -> str | None:
-        """Return the first query parameter called C{name}, None when there is none."""
-        values = self.args.get(name.encode("ascii"))
-        return values[0].decode("utf-8", "replace") if values else None
 
     def json_object(self) -> dict[str, Any]:
         """Return the body as a JSON object, {} when there is none; raises L{Refused}."""
@@ -101,11 +86,10 @@ class JobRequest(Request):
         return value
 
 
-class JobChannel(HTTPChannel):
+class JobChannel(KnownChannel):
     """One connection."""
 
     requests: list[JobRequest]
-    site: JobSite
 
     def lineReceived(self, line: bytes) -> None:  # noqa: N802 - the name is Twisted's
         """Let a request know its first line as soon as it is there."""
@@ -114,59 +98,23 @@ class JobChannel(HTTPChannel):
         if len(self.requests) > known:
             self.requests[-1].line = line
 
-    def connectionMade(self) -> None:  # noqa: N802 - the name is Twisted's
-        """Let the site know of the connection."""
-        super().connectionMade()
-        self.site.channels.add(self)
-
-    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's
-        """Let the site forget it."""
-        super().connectionLost(reason)
-        self.site.channels.discard(self)
-
 
 BodyFor = Callable[["JobRequest", bytes, bytes], Body]
 
 
-class JobSite(Site):
+class JobSite(PlainSite):
     """What the endpoint serves; C{body_for} says what becomes of a request's body."""
 
     protocol: Any = JobChannel
 
     def __init__(self, resource: IResource, reactor: Any, body_for: BodyFor) -> None:
-        super().__init__(
-            resource, requestFactory=JobRequest, reactor=reactor, parsePOSTFormSubmission=False
-        )
+        super().__init__(resource, JobRequest, reactor, log)
         self.body_for = body_for
-        self.displayTracebacks = False
-        self.channels: set[JobChannel] = set()
-
-    def startFactory(self) -> None:  # noqa: N802 - the name is Twisted's
-        """Start without an access log of Twisted's."""
-
-    def stopFactory(self) -> None:  # noqa: N802 - the name is Twisted's
-        """There is nothing to stop."""
-
-    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - the name is Twisted's
-        """Speak HTTP/1.1 only."""
-        return [b"http/1.1"]
 
     def close_connections(self) -> None:
         """Give every client up."""
         for channel in tuple(self.channels):
-            transport: Any = channel.transport
-            transport.abortConnection()
-
-    def log(self, request: Any) -> None:
-        """Log a finished request, if somebody wants to know; never its query or its token."""
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug(
-                "%s %s %s %s",
-                request.method.decode("latin-1"),
-                request.path.decode("latin-1"),
-                request.code,
-                request.sentLength,
-            )
+            channel.transport.abortConnection()
 
 
 class _Nothing:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from klein import Klein
-from twisted.internet.defer import Deferred
 
-from cronstable.config.values import JobConfig
 from cronstable.runs.pauses import LONGEST, Pause
 from cronstable.runs.request import Decision
+from cronstable.service import first_of
+from cronstable.state.instants import from_text
 from cronstable.web import views
 from cronstable.web.answers import answer_json
 from cronstable.web.context import Context
 from cronstable.web.refusal import Refused
-from cronstable.web.requests import ApiRequest, instant
+from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import post
 
 DEFAULT_PAUSE = 3600
@@ -26,7 +26,7 @@ NOTE_LENGTH = 500
 NAME_LENGTH = 100
 
 GRACE = 2.0
-"""Seconds beyond its kill timeout that a cancel waits for a run to be recorded."""
+"""Seconds beyond the kill timeout that a cancel waits for the runs of a job to be recorded."""
 
 _REFUSED = {
     "disabled": "job '{name}' is disabled",
@@ -34,7 +34,7 @@ _REFUSED = {
     "shutdown": "the daemon is shutting down",
 }
 
-_UNAVAILABLE = frozenset({"late", "store-unavailable", "error"})
+_UNAVAILABLE = frozenset({"late", "store", "error"})
 """Reasons for which something else than the job's own state kept a start from being decided."""
 
 
@@ -72,7 +72,7 @@ class ActionRoutes:
         count, ended = self._house.runs.cancel(name, request.caller.label)
         if not count:
             raise Refused(409, f"job '{name}' is not running", dressed=True)
-        await self._at_most(ended, job)
+        await first_of(self._house.clock, job.kill_timeout + GRACE, ended)
         return answer_json(request, {"cancelled": name, "instances": count})
 
     def pause(self, request: ApiRequest, name: str) -> bytes:
@@ -96,19 +96,6 @@ class ActionRoutes:
         self._house.runs.resume(name)
         return answer_json(request, {"paused": None})
 
-    def _at_most(self, ended: Deferred[None], job: JobConfig) -> Deferred[None]:
-        """Wait for C{ended} for the kill timeout of C{job} and a little more."""
-        waited: Deferred[None] = Deferred()
-        timer = self._house.clock.callLater(job.kill_timeout + GRACE, waited.callback, None)
-
-        def over(_: object) -> None:
-            if timer.active():
-                timer.cancel()
-                waited.callback(None)
-
-        ended.addBoth(over)
-        return waited
-
 
 def _not_started(name: str, decision: Decision) -> Refused:
     reason = decision.reason or decision.kind
@@ -129,7 +116,7 @@ def _until(body: dict[str, Any], now: float) -> float:
         return now + duration
     if duration is not None:
         raise Refused(400, "give durationSeconds or until, not both")
-    at = instant(until)
+    at = from_text(until)
     if at is None:
         raise Refused(400, "until must be an ISO 8601 date and time")
     if at <= now:

@@ -10,15 +10,13 @@ import io
 import json
 import logging
 import re
-from datetime import datetime, timezone
 from typing import Any, Protocol
 from urllib.parse import quote_from_bytes
 
-from twisted.internet.protocol import connectionDone
-from twisted.web.http import HTTPChannel, datetimeToString
+from twisted.web.http import datetimeToString
 from twisted.web.resource import IResource
-from twisted.web.server import Request, Site
 
+from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite
 from cronstable.web.refusal import Refused
 
 log = logging.getLogger("cronstable.web.access")
@@ -38,7 +36,7 @@ class Dresser(Protocol):
         """Set the headers of the operator, but for those in C{keep}, named in lower case."""
 
 
-class ApiRequest(Request):
+class ApiRequest(PlainRequest):
     """One request to an L{ApiSite}."""
 
     caller: Any = None
@@ -72,18 +70,9 @@ class ApiRequest(Request):
         self.postpath = [_ascii(segment) for segment in self.path[1:].split(b"/")]
         self.render(site.resource)
 
-    def abort(self) -> None:
-        """Give the client up, with its connection."""
-        if self.channel is not None:
-            self._channel.abort()
-
     @property
     def _channel(self) -> Any:
         return self.channel
-
-    def getRequestHostname(self) -> bytes:  # noqa: N802 - the name is Twisted's
-        """Return a constant: routes do not depend on the Host header, which may hold anything."""
-        return b"localhost"
 
     @property
     def well_formed(self) -> bool:
@@ -99,11 +88,6 @@ class ApiRequest(Request):
     def reads_only(self) -> bool:
         """Whether the method changes nothing."""
         return self.method in (b"GET", b"HEAD", b"OPTIONS")
-
-    def query(self, name: str) -> str | None:
-        """Return the first query parameter called C{name}, None when there is none."""
-        values = self.args.get(name.encode("ascii"))
-        return values[0].decode("utf-8", "replace") if values else None
 
     def clamped(self, name: str, low: int, high: int, default: int) -> int:
         """Return an integer parameter within bounds; text that is no integer is the default."""
@@ -143,30 +127,14 @@ class ApiRequest(Request):
         return value
 
 
-class ApiChannel(HTTPChannel):
+class ApiChannel(KnownChannel):
     """One connection."""
 
     retired = False
-    site: ApiSite
-
-    def connectionMade(self) -> None:  # noqa: N802 - the name is Twisted's
-        """Let the site know of the connection."""
-        super().connectionMade()
-        self.site.channels.add(self)
-
-    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's
-        """Let the site forget it."""
-        super().connectionLost(reason)
-        self.site.channels.discard(self)
 
     def checkPersistence(self, request: Any, version: bytes) -> bool:  # noqa: N802 - Twisted's
         """Return whether another request may follow on this connection."""
         return not self.retired and super().checkPersistence(request, version)
-
-    def abort(self) -> None:
-        """Close the connection without sending what is left."""
-        transport: Any = self.transport
-        transport.abortConnection()
 
     def retire(self) -> None:
         """Close the connection once it has no request to answer."""
@@ -176,7 +144,7 @@ class ApiChannel(HTTPChannel):
             self.loseConnection()
 
 
-class ApiSite(Site):
+class ApiSite(PlainSite):
     """
     What a listener serves: its C{resource} may be exchanged while the port stays bound.
 
@@ -188,50 +156,17 @@ class ApiSite(Site):
     resource: Any
 
     def __init__(self, resource: IResource, reactor: Any, body_limit: int = BODY_LIMIT) -> None:
-        super().__init__(
-            resource, requestFactory=ApiRequest, reactor=reactor, parsePOSTFormSubmission=False
-        )
+        super().__init__(resource, ApiRequest, reactor, log)
         self.body_limit = body_limit
-        self.displayTracebacks = False
-        self.channels: set[ApiChannel] = set()
-
-    def startFactory(self) -> None:  # noqa: N802 - the name is Twisted's
-        """Start without an access log of Twisted's."""
-
-    def stopFactory(self) -> None:  # noqa: N802 - the name is Twisted's
-        """There is nothing to stop."""
 
     def retire_connections(self) -> None:
         """Let every open connection end with the request that it serves."""
         for channel in tuple(self.channels):
             channel.retire()
 
-    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - the name is Twisted's
-        """Speak HTTP/1.1 only."""
-        return [b"http/1.1"]
-
-    def log(self, request: Any) -> None:
-        """Log a finished request, if somebody wants to know."""
-        if log.isEnabledFor(logging.DEBUG):
-            log.debug(
-                "%s %s %s %s",
-                request.method.decode("latin-1"),
-                masked(request.uri).decode("latin-1"),
-                request.code,
-                request.sentLength,
-            )
-
-
-def instant(text: object) -> float | None:
-    """Return an ISO 8601 instant in epoch seconds; without an offset it is UTC."""
-    if not isinstance(text, str):
-        return None
-    try:
-        # Python 3.10 does not read the Z that everybody else writes.
-        at = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)
-        return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    def shown(self, request: Any) -> bytes:
+        """Return the target of a request as it came, but for its token."""
+        return masked(request.uri)
 
 
 def masked(uri: bytes) -> bytes:

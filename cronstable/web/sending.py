@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IPushProducer
@@ -172,8 +172,7 @@ class Sender:
 
     def _abort(self) -> None:
         self._close()
-        transport: Any = self._request.channel.transport
-        transport.abortConnection()
+        self._request.abort()
 
     def _close(self) -> None:
         self._open = False

@@ -11,11 +11,12 @@ import heapq
 from klein import Klein
 
 from cronstable.runs.slotbook import SlotBook, SlotEntry, SlotTicket
+from cronstable.state.instants import from_text
 from cronstable.web import views
 from cronstable.web.answers import answer_compressed, encode
 from cronstable.web.context import Context
 from cronstable.web.refusal import Refused
-from cronstable.web.requests import ApiRequest, instant
+from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import get
 from cronstable.web.slices import sliced
 
@@ -96,7 +97,7 @@ def _bound(request: ApiRequest, key: str) -> float | None:
     if not text:
         return None
     # A plus that was not percent-encoded arrives as a blank.
-    at = instant(text.replace(" ", "+"))
+    at = from_text(text.replace(" ", "+"))
     if at is None:
         raise Refused(400, f"{key} must be an ISO 8601 date and time")
     return at

@@ -27,6 +27,7 @@ class InstantTests(SynchronousTestCase):
             "2026-11-29T12:31:50.000000+00:00",
         ):
             self.assertEqual(from_text(text), 1795955510.0, text)
+        self.assertEqual(from_text("2026-11-29"), 1795910400.0)
 
     def test_not_an_instant(self) -> None:
         """Whatever else stands there is no instant, and no error."""

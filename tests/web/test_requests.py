@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.web.requests import instant, masked
+from cronstable.web.requests import masked
 from tests.fakes import job
 from tests.web.api import Api
 from tests.web.served import Connection
@@ -247,17 +247,3 @@ class AccessLogTests(SynchronousTestCase):
         self.assertEqual(masked(b"/x?Token=a;token=b"), b"/x?Token=***;token=***")
         self.assertEqual(masked(b"/x?mytoken=a"), b"/x?mytoken=a")
         self.assertEqual(masked(b"/token=a"), b"/token=a")
-
-
-class InstantTests(SynchronousTestCase):
-    """Instants in bodies and queries."""
-
-    def test_forms(self) -> None:
-        """An offset is converted, none means UTC."""
-        for text in ("2026-01-01T00:00:00Z", "2026-01-01", "2026-01-01T01:00:00+01:00"):
-            self.assertEqual(instant(text), 1_767_225_600.0)
-
-    def test_no_instant(self) -> None:
-        """Anything else is None."""
-        for value in ("", "soon", 5, None, "9999-99-99", "Z"):
-            self.assertIsNone(instant(value), value)

@@ -1,0 +1,93 @@
+"""What the HTTP endpoints of a daemon have in common: requests, connections, and their log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from twisted.internet.protocol import connectionDone
+from twisted.web.http import HTTPChannel
+from twisted.web.resource import IResource
+from twisted.web.server import Request, Site
+
+
+class PlainRequest(Request):
+    """A request to a L{PlainSite}."""
+
+    def getRequestHostname(self) -> bytes:  # noqa: N802 - the name is Twisted's
+        """Return a constant: routes do not depend on the Host header, which may hold anything."""
+        return b"localhost"
+
+    def query(self, name: str) -> str | None:
+        """Return the first query parameter called C{name}, None when there is none."""
+        values = self.args.get(name.encode("ascii"))
+        return values[0].decode("utf-8", "replace") if values else None
+
+    def abort(self) -> None:
+        """Give the client up, with its connection."""
+        channel: Any = self.channel
+        if channel is not None:
+            channel.transport.abortConnection()
+
+
+class KnownChannel(HTTPChannel):
+    """A connection that its site knows of."""
+
+    site: Any
+
+    def connectionMade(self) -> None:  # noqa: N802 - the name is Twisted's
+        """Let the site know of the connection."""
+        super().connectionMade()
+        self.site.channels.add(self)
+
+    def connectionLost(self, reason: Any = connectionDone) -> None:  # noqa: N802 - Twisted's
+        """Let the site forget it."""
+        super().connectionLost(reason)
+        self.site.channels.discard(self)
+
+
+class PlainSite(Site):
+    """
+    A site that speaks HTTP/1.1 and tells no client of its tracebacks.
+
+    Finished requests are logged at DEBUG on C{access}, as L{shown} has them.
+    """
+
+    channels: set[Any]
+    """The open connections."""
+
+    def __init__(
+        self, resource: IResource, request: type[PlainRequest], reactor: Any, access: logging.Logger
+    ) -> None:
+        super().__init__(
+            resource, requestFactory=request, reactor=reactor, parsePOSTFormSubmission=False
+        )
+        self.displayTracebacks = False
+        self.channels = set()
+        self._access = access
+
+    def startFactory(self) -> None:  # noqa: N802 - the name is Twisted's
+        """Start without an access log of Twisted's."""
+
+    def stopFactory(self) -> None:  # noqa: N802 - the name is Twisted's
+        """There is nothing to stop."""
+
+    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802 - the name is Twisted's
+        """Speak HTTP/1.1 only."""
+        return [b"http/1.1"]
+
+    def log(self, request: Any) -> None:
+        """Log a finished request, if somebody wants to know."""
+        if self._access.isEnabledFor(logging.DEBUG):
+            self._access.debug(
+                "%s %s %s %s",
+                request.method.decode("latin-1"),
+                self.shown(request).decode("latin-1"),
+                request.code,
+                request.sentLength,
+            )
+
+    def shown(self, request: Any) -> bytes:
+        """Return what a log may hold of the request's target: no query, which may hold a token."""
+        path: bytes = request.path
+        return path
