@@ -8,7 +8,7 @@ seconds, sizes are bytes.  docs/configuration.md specifies each key.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 import attrs
@@ -216,6 +216,11 @@ class Sla:
     late_after: int | None = None
     max_runtime: int | None = None
 
+    @property
+    def any(self) -> bool:
+        """Whether anything is watched."""
+        return any((self.max_time_since_success, self.late_after, self.max_runtime))
+
 
 @attrs.frozen
 class Monitor:
@@ -324,6 +329,3 @@ class JobConfig:
     def command_text(self) -> str:
         """The command as one line of text, list items joined with blanks."""
         return self.command if isinstance(self.command, str) else " ".join(self.command)
-
-
-Environment = Mapping[str, str]

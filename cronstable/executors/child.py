@@ -240,11 +240,11 @@ class Child:
             os.killpg(self.pid, number)
         except ProcessLookupError:
             return None
-        except OSError as error:
-            return None if self.reaped else self._signal_alone(number, error)
+        except OSError:
+            return None if self.reaped else self._signal_alone(number)
         return None
 
-    def _signal_alone(self, number: int, error: OSError) -> OSError | None:
+    def _signal_alone(self, number: int) -> OSError | None:
         try:
             if self._pidfd is not None:
                 signal.pidfd_send_signal(self._pidfd.fd, number)

@@ -11,8 +11,6 @@ from typing import Any, Literal
 import attrs
 from zope.interface import Interface
 
-StreamName = Literal["stdout", "stderr"]
-
 Notice = Literal["waiting", "timeout", "killing", "unsignalled", "uncapped"]
 
 

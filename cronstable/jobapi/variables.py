@@ -6,13 +6,9 @@ docs/job-api.md, "Variables", lists them.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
+from cronstable.jobapi.client import CACERT, URL
 from cronstable.runs.environment import RunFacts
-
-URL = "CRONSTABLE_STATE_URL"
-TOKEN = "CRONSTABLE_STATE_TOKEN"
-CACERT = "CRONSTABLE_STATE_CACERT"
+from cronstable.state.instants import to_text
 
 _WITHOUT_SLOT = frozenset({"manual", "boot", "task"})
 
@@ -21,7 +17,7 @@ def scheduled_at(run: RunFacts) -> str:
     """Return the slot that C{run} stands for, in ISO 8601; empty for a run without one."""
     if run.slot is None or run.cause in _WITHOUT_SLOT:
         return ""
-    return datetime.fromtimestamp(run.slot, timezone.utc).isoformat()
+    return to_text(run.slot)
 
 
 def variables(run: RunFacts, run_id: str, host: str, url: str, ca: str | None) -> dict[str, str]:

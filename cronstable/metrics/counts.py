@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from cronstable.config.values import JobConfig
 from cronstable.events import Bus
+from cronstable.runs import tables
 from cronstable.runs.record import (
     GaveUp,
     JobSetChanged,
@@ -111,7 +112,7 @@ class Counts:
     def finished(self, event: RunFinished) -> None:
         """Count a run that entered the history."""
         record = event.run.record
-        if record.cause == "task":
+        if record.cause is not None and record.cause not in tables.COUNTS:
             return
         outcome = record.outcome
         if outcome == "replaced" or outcome == "unknown":

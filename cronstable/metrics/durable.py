@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Generator, Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from cronstable.config.values import JobConfig
 from cronstable.metrics.counts import ZERO, Counts, JobCounts
+from cronstable.state.instants import to_text
 
 STATUSES = ("success", "failure", "cancelled", "skipped")
 _SLICE = 500
@@ -41,7 +41,7 @@ def snapshot_in_steps(
         if number % _SLICE == 0:
             yield
     return {
-        "at": datetime.fromtimestamp(at, timezone.utc).isoformat(),
+        "at": to_text(at),
         "buckets": list(counts.buckets),
         "jobs": shown,
     }

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, DeferredSemaphore
 from cronstable.clock import Clock
 from cronstable.config.secret_values import SecretUnavailable
 from cronstable.config.values import Report, Secret
+from cronstable.executors.interfaces import IExecutor
 from cronstable.reports import shell
 from cronstable.reports.attempts import attempts
 from cronstable.reports.templates import Templates
@@ -106,7 +107,7 @@ class Deliveries:
         *,
         host: str,
         environ: Mapping[str, str],
-        executor: Any,
+        executor: IExecutor,
         resolve: Callable[[Secret, str], str],
         in_thread: Callable[..., Deferred[Any]],
         token: Callable[[], str],

@@ -29,6 +29,9 @@ class Delivery(Protocol):
     def start(self) -> Deferred[None]:
         """Deliver; the Deferred never fails."""
 
+    def drop(self, why: str) -> None:
+        """Give it up before it has begun."""
+
 
 @attrs.define
 class _Lane:

@@ -23,6 +23,7 @@ from cronstable.clock import Clock
 from cronstable.config.secret_values import SecretResolver
 from cronstable.config.sections_values import NotifyConfig
 from cronstable.config.values import JobConfig, Report, Secret
+from cronstable.executors.interfaces import IExecutor
 from cronstable.reports import variables
 from cronstable.reports.deliveries import (
     Deliveries,
@@ -67,7 +68,7 @@ class ReportService(Service):
 
     @param host: what reports call this host.
     @param environ: the daemon's environment, for shell reporters and C{fromEnvVar}.
-    @param executor: an C{IExecutor}, for shell reporters.
+    @param executor: for shell reporters.
     @param resolve_secret: reads a secret and may block; its errors name the key.
     @param staged: returns the secret values that a run was given, where they are known.
     """
@@ -79,7 +80,7 @@ class ReportService(Service):
         *,
         host: str,
         environ: Mapping[str, str],
-        executor: Any,
+        executor: IExecutor,
         resolve_secret: Callable[[Secret, str], str] | None = None,
         staged: Callable[[FinishedRun], Iterable[str]] | None = None,
         call_in_thread: Callable[..., Deferred[Any]] | None = None,
@@ -229,7 +230,7 @@ class ReportService(Service):
     def _cut(self) -> None:
         """Give up every delivery."""
         for delivery in self._lanes.drop_waiting():
-            delivery.drop("cut by shutdown")  # type: ignore[attr-defined]
+            delivery.drop("cut by shutdown")
         for running in tuple(self._running):
             running.cancel()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
 
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from cronstable.config.values import ShellReport
-from cronstable.executors.interfaces import Ended, IObserver, LaunchSpec, Leftover, Usage
+from cronstable.executors.interfaces import Ended, IExecutor, IObserver, LaunchSpec, Leftover, Usage
 from cronstable.reports.trouble import ReportFailed
+from cronstable.runs.spec import argv
 
 _START_WITHIN = 10.0
 _GRACE = 1.0
@@ -22,13 +22,8 @@ def compose(
     report: ShellReport, environ: Mapping[str, str], variables: Mapping[str, str]
 ) -> LaunchSpec:
     """Return what to launch: the daemon's environment and C{variables}, output not captured."""
-    command = report.command or ""
-    if isinstance(command, str):
-        argv: tuple[str, ...] = (report.shell or "/bin/sh", "-c", command)
-    else:
-        argv = command
     return LaunchSpec(
-        argv=argv,
+        argv=argv(report.command or "", report.shell),
         env={**environ, **variables},
         capture_stderr=False,
         execution_timeout=report.seconds,
@@ -37,14 +32,18 @@ def compose(
     )
 
 
-def run(executor: Any, spec: LaunchSpec) -> Deferred[None]:
+def run(executor: IExecutor, spec: LaunchSpec) -> Deferred[None]:
     """
     Launch C{spec}; fire when it has ended with status 0.
 
     Cancelling kills its process group.  Fails with L{ReportFailed} otherwise.
     """
     ref = f"report-{next(_numbers)}"
-    done: Deferred[None] = Deferred(lambda _: executor.cancel(ref, 0.0))
+
+    def cancel(_: object) -> None:
+        executor.cancel(ref, 0.0)
+
+    done: Deferred[None] = Deferred(cancel)
     executor.launch(ref, spec, {"report": ref}, _Watch(done, spec))
     return done
 

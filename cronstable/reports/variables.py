@@ -7,7 +7,6 @@ docs/reporting.md, "Variables", specifies names, types and when a value is None.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 import attrs
@@ -15,6 +14,7 @@ import attrs
 from cronstable.config.values import JobConfig, ResourceLimits
 from cronstable.executors.interfaces import CapsReport
 from cronstable.runs.record import FinishedRun, StreamText, Verification
+from cronstable.state.instants import to_text
 
 Variables = dict[str, Any]
 
@@ -42,7 +42,7 @@ def of_run(finished: FinishedRun, host: str) -> Variables:
         "cpu_user_seconds": usage and usage.cpu_user,
         "cpu_system_seconds": usage and usage.cpu_system,
         "max_rss_bytes": usage and usage.max_rss,
-        "verification": _verification(record.verification, job.limits),
+        "verification": _verification(record.verification),
         "limits": _limits(job.limits, record.caps),
     }
 
@@ -131,9 +131,7 @@ def shell_variables(variables: Variables) -> dict[str, str]:
 
 def instant(seconds: float | None) -> str | None:
     """Return epoch seconds as ISO 8601 text in UTC, or None."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+    return None if seconds is None else to_text(seconds)
 
 
 _RUN_FIELDS = (
@@ -170,7 +168,7 @@ def _text(stream: StreamText | None) -> str | None:
     return None if stream is None else stream.text
 
 
-def _verification(check: Verification | None, limits: ResourceLimits) -> Variables | None:
+def _verification(check: Verification | None) -> Variables | None:
     if check is None:
         return None
     return {

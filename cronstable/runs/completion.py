@@ -21,6 +21,7 @@ from cronstable.runs import tables
 from cronstable.runs.admission import release
 from cronstable.runs.history import History
 from cronstable.runs.record import (
+    TIMED_OUT,
     EndedBy,
     FinishedRun,
     GaveUp,
@@ -126,7 +127,7 @@ class Completion:
             slot=request.slot,
             attempt=request.attempt,
             ref=run.ref,
-            signal=-code if code is not None and code < 0 and code != -100 else None,
+            signal=-code if code is not None and code < 0 and code != TIMED_OUT else None,
             ended_by=ended_by,
             ended_by_whom=run.whom,
             leftovers=ended.leftovers,

@@ -32,21 +32,13 @@ class History:
         ring.append(record)
         self.revision += 1
         self._added[record.job] = self._added.get(record.job, 0) + 1
-        last = self._last.get(record.job)
-        if last is None or record.finished_at >= last.finished_at:
-            self._last[record.job] = record
+        _enter(self._last, record)
         if record.outcome != "skipped":
-            last = self._last_run.get(record.job)
-            if last is None or record.finished_at >= last.finished_at:
-                self._last_run[record.job] = record
+            _enter(self._last_run, record)
         if record.outcome in ("success", "failure"):
-            verdict = self._last_verdict.get(record.job)
-            if verdict is None or record.finished_at >= verdict.finished_at:
-                self._last_verdict[record.job] = record
+            _enter(self._last_verdict, record)
         if record.outcome == "success":
-            success = self._last_success.get(record.job)
-            if success is None or record.finished_at >= success.finished_at:
-                self._last_success[record.job] = record
+            _enter(self._last_success, record)
 
     def note_verdict(self, record: RunRecord) -> None:
         """Let a verdict of another node stand as the newest, without listing it."""
@@ -102,3 +94,10 @@ class History:
         self._added.pop(job, None)
         for kept in (self._last, self._last_run, self._last_verdict, self._last_success):
             kept.pop(job, None)
+
+
+def _enter(latest: dict[str, RunRecord], record: RunRecord) -> None:
+    """Let C{record} be its job's latest unless that finished after it."""
+    known = latest.get(record.job)
+    if known is None or record.finished_at >= known.finished_at:
+        latest[record.job] = record

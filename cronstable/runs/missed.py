@@ -19,6 +19,9 @@ from cronstable.schedule import Schedule
 
 Reason = Literal["paused", "deadline", "cap"]
 
+MOST_COUNTED = 10_000_000
+"""More slots than any job passes while its daemon, or its host, is away."""
+
 
 @attrs.frozen
 class Stretch:
@@ -160,7 +163,3 @@ def _in_one(ranges: Sequence[tuple[int, int, int]]) -> tuple[Stretch, int] | Non
         return None
     count = sum(each[2] for each in ranges)
     return Stretch(min(each[0] for each in ranges), max(each[1] for each in ranges)), count
-
-
-MOST_COUNTED = 10_000_000
-"""More slots than any job passes while its daemon is away."""

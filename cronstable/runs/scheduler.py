@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.interfaces import IDelayedCall
@@ -18,8 +17,10 @@ from twisted.internet.interfaces import IDelayedCall
 from cronstable.clock import Clock
 from cronstable.runs.index import CORRECTION, Due, FireIndex, Gap
 from cronstable.runs.jobset import JobSet
+from cronstable.runs.missed import MOST_COUNTED
 from cronstable.runs.request import Requester, RunRequest
 from cronstable.runs.slotbook import SlotBook, SlotTicket
+from cronstable.schedule import Schedule
 
 log = logging.getLogger("cronstable")
 
@@ -28,9 +29,6 @@ SLICE = 0.004
 """Seconds of launches made in one reactor turn before others get theirs."""
 
 AUDITED_PER_PASS = 200
-MOST_COUNTED = 10_000_000
-"""More slots than any job passes in a gap that its host can sleep through."""
-
 LONGEST_AUDIT = 4000
 """Slots recounted for one job at most, a bound on the audit's own cost."""
 
@@ -220,8 +218,10 @@ class _Audit:
     def __init__(self, index: FireIndex, book: SlotBook) -> None:
         self._index = index
         self._book = book
-        self._marks: dict[str, tuple[Any, float, int, float]] = {}
-        self._turn: list[tuple[str, Any, int | None]] = []
+        self._marks: dict[str, tuple[Schedule, float, int, float]] = {}
+        """Of each job its schedule, up to when it was counted, how many slots had been opened by
+        then, and since when it is indexed."""
+        self._turn: list[tuple[str, Schedule]] = []
 
     def restart(self) -> None:
         """Begin anew for every job: the clock was corrected."""
@@ -242,12 +242,12 @@ class _Audit:
     def some(self, most: int) -> None:
         """Recount up to C{most} jobs."""
         if not self._turn:
-            self._turn = [(name, schedule, p) for name, schedule, _, p in self._index.indexed()]
+            self._turn = [(name, schedule) for name, schedule, _, _ in self._index.indexed()]
         for _ in range(min(most, len(self._turn))):
-            name, schedule, _ = self._turn.pop()
+            name, schedule = self._turn.pop()
             self._recount(name, schedule, self._index.next_fire(name))
 
-    def _recount(self, name: str, schedule: Any, pending: int | None) -> None:
+    def _recount(self, name: str, schedule: Schedule, pending: int | None) -> None:
         mark = self._marks.get(name)
         if mark is None or pending is None or mark[0] != schedule:
             return

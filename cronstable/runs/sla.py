@@ -91,7 +91,7 @@ class SlaWatch:
         self._first_floor = None
         watched: dict[str, float] = {}
         for job in jobs.jobs.values():
-            if not any((job.sla.max_time_since_success, job.sla.late_after, job.sla.max_runtime)):
+            if not job.sla.any:
                 continue
             if not job.enabled or self._runs.pause_of(job.name) is not None:
                 continue

@@ -98,7 +98,6 @@ CONSEQUENCES: tuple[Consequence, ...] = (
 
 _BY_DUTY = {each.duty: frozenset(each.causes) for each in CONSEQUENCES}
 
-OWNS_SLOT = _BY_DUTY["owns a slot"]
 BEGINS_SEQUENCE = _BY_DUTY["begins a retry sequence"]
 USES_SEQUENCE = _BY_DUTY["uses a retry sequence"]
 WRITES_HISTORY = _BY_DUTY["writes history"]

@@ -46,7 +46,6 @@ class Times:
     seconds: int
     first: int = attrs.field(init=False)
     last: int = attrs.field(init=False)
-    per_day: int = attrs.field(init=False)
     _up: tuple[bytes, bytes, bytes] = attrs.field(init=False)
     _down: tuple[bytes, bytes, bytes] = attrs.field(init=False)
 
@@ -56,8 +55,6 @@ class Times:
         self._down = (tables[0][1], tables[1][1], tables[2][1])
         self.first = self._up[0][0] * 3600 + self._up[1][0] * 60 + self._up[2][0]
         self.last = self._down[0][23] * 3600 + self._down[1][59] * 60 + self._down[2][59]
-        counts = (bin(mask).count("1") for mask in (self.hours, self.minutes, self.seconds))
-        self.per_day = next(counts) * next(counts) * next(counts)
 
     def following(self, second: int) -> int:
         """

@@ -100,7 +100,7 @@ def _parse_zone_file(data: bytes) -> Offsets:
         raise BadZoneData("the zone data has no closing rule")
     rule = footer[1 : footer.index(b"\n", 1)].decode("ascii")
     if rule:
-        changes = _continued(first, changes, parse_rule(rule))
+        changes = _continued(changes, parse_rule(rule))
         if not changes or changes[0][0] > LONG_AGO:
             return offsets_from(first, changes)
         return offsets_from(changes[0][1], changes[1:])
@@ -142,7 +142,7 @@ def _block(
     return offsets[0], changes, at + _block_size(counts, width)
 
 
-def _continued(first: int, changes: list[tuple[int, int]], rule: Rule) -> list[tuple[int, int]]:
+def _continued(changes: list[tuple[int, int]], rule: Rule) -> list[tuple[int, int]]:
     """
     The changes of a file, carried on by its closing rule; from the start when it has none.
     """
