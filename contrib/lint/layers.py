@@ -38,7 +38,9 @@ BELOW: dict[str, str] = {
 }
 """Rooms that are packages, lowest first."""
 
-BOTTOM = frozenset("agenda clock events httpsite identity platform service threads tls version".split())
+BOTTOM = frozenset(
+    "agenda clock events httpsite identity platform service threads tls version".split()
+)
 """Modules for everybody; they import only each other."""
 
 HOUSE = frozenset("daemon chores counters facts logfiles logs reload rooms signals sources".split())
