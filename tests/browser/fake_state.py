@@ -93,6 +93,7 @@ def documents(namespace: str) -> Json:
             "valueSize": 2,
             "valueType": "dict",
         },
+        {"key": "for-ever", "updatedAt": 1e300, "valueSize": 2, "valueType": "str"},
     ]
     return {"namespace": namespace, "documents": found}
 

@@ -86,6 +86,7 @@ class StatePanelTests(BrowserTestCase):
         self.browser.wait_for("the keys", lambda: "last-id" in self.inside())
         self.assertIn("<img src=x onerror=alert(1)>", self.inside())
         self.assertIn("2026-01-01T00:00:00.000Z", self.inside())
+        self.assertIn("1e+300", self.inside())
         self.press_button("Back to Keys", PANEL)
         self.assertNotIn("last-id", self.inside())
 

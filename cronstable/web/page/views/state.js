@@ -341,7 +341,9 @@ const INSTANTS = ["at", "updatedAt", "claimedAt", "expiresAt"];
 
 function cell(head, value) {
   if (value === undefined || value === null) return "";
-  if (INSTANTS.includes(head) && typeof value === "number") return new Date(value * 1000).toISOString();
+  // A claim may be meant to last longer than there are dates.
+  const at = INSTANTS.includes(head) && typeof value === "number" ? new Date(value * 1000) : NaN;
+  if (!Number.isNaN(Number(at))) return at.toISOString();
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
