@@ -35,6 +35,7 @@ from cronstable.runs.reading import Open, for_each
 from cronstable.runs.record import FinishedRun, RunRecord
 from cronstable.runs.request import RunRequest
 from cronstable.runs.retrystore import RetryStore
+from cronstable.service import background
 from cronstable.state.errors import TROUBLE
 from cronstable.state.service import StoreService
 from cronstable.state.workers import StoreSlow
@@ -65,6 +66,9 @@ class Memory:
         self._to_restore: Open | None = None
         self._to_reconcile: Open | None = None
         self._to_rearm: Open | None = None
+        self._jobs: frozenset[str] = frozenset()
+        self._to_pause = Open()
+        """Jobs whose pauses are to be read though all else is known."""
         self._known: set[str] = set()
         """Jobs whose verdicts in the ledger are in the history."""
         self.settled = False
@@ -103,6 +107,12 @@ class Memory:
         """Another set of jobs is in force; from the first one on, due slots are fired."""
         if self._began is None:
             self._began = self._clock.now()
+        came = [name for name in jobs if name not in self._jobs]
+        self._jobs = frozenset(jobs)
+        if came and self.settled and self._store.on:
+            # One of them may have been here before, and paused.
+            self._to_pause.update(Open.of(came))
+            background("reading the pauses of new jobs", self._try_to_read_pauses(self._to_pause))
         for keeper in (self._digests, self.inflight, self.pauses, self.catchup):
             if keeper is not None:
                 keeper.keep_only(jobs)
@@ -201,10 +211,8 @@ class Memory:
             return
         view = self._store.view
         if view is not None and view.topology == "shared":
-            try:
-                await self._read_pauses()
-            except TROUBLE as error:
-                log.warning("state: pauses cannot be read: %s", error)
+            self._to_pause.update(Open.of(self._runs.jobs.jobs))
+        await self._try_to_read_pauses(self._to_pause)
 
     def store_changed(self) -> None:
         """Another store is in force: what it says about interrupted runs is news."""
@@ -226,7 +234,7 @@ class Memory:
         for step in (
             self._restore,
             self._reconcile,
-            self._read_pauses,
+            self._read_all_pauses,
             self._rearm,
             self._catch_up,
         ):
@@ -322,12 +330,21 @@ class Memory:
             self._runs.history.add_interrupted(record)
             self._runs.revision += 1
 
-    async def _read_pauses(self) -> None:
+    async def _read_all_pauses(self) -> None:
+        await self._read_pauses(Open.of(self._runs.jobs.jobs))
+
+    async def _try_to_read_pauses(self, names: Open) -> None:
+        try:
+            await self._read_pauses(names)
+        except TROUBLE as error:
+            log.warning("state: pauses cannot be read: %s", error)
+
+    async def _read_pauses(self, names: Open) -> None:
         def found(name: str, pause: Pause | None) -> None:
             if self._runs.jobs.find(name) is not None:
                 self._runs.take_pause(name, pause)
 
-        await self.pauses.read(Open.of(self._runs.jobs.jobs), found)
+        await self.pauses.read(names, found)
 
 
 class _DependsOnPast:

@@ -140,3 +140,25 @@ class PauseTests(SynchronousTestCase):
         world.runs.pause("job", PAUSE)
         world.install(job("other"))
         self.assertIsNone(world.runs.pause_of("job"))
+
+    def test_job_that_comes_back(self) -> None:
+        """A pause is in force again when a reload brings its job back."""
+        for state in (SHARED, StateConfig(path="/state")):
+            self.host = Host(NOON)
+            world = self.life(state)
+            world.runs.pause("job", PAUSE)
+            world.install(job("other"))
+            world.install(job("job"), job("other"))
+            self.assertEqual(world.runs.pause_of("job"), PAUSE)
+
+    def test_job_that_comes_back_in_trouble(self) -> None:
+        """It is asked again when the store could not be read."""
+        world = self.life(StateConfig(path="/state"))
+        world.runs.pause("job", PAUSE)
+        world.install(job("other"))
+        world.faults.fail("names", match="paused%2F", times=1)
+        with self.assertLogs("cronstable.state", "WARNING"):
+            world.install(job("job"))
+        self.assertIsNone(world.runs.pause_of("job"))
+        world.minute()
+        self.assertEqual(world.runs.pause_of("job"), PAUSE)
