@@ -54,6 +54,8 @@ class StatePanelTests(BrowserTestCase):
         for part in (
             "/var/lib/cronstable/default",
             "819 in 4 streams",
+            "Archived output\t4\t1",
+            "Runs\t814\t2",
             "retry-claim/backup",
             "node-b#ba9876543210",
             "over",

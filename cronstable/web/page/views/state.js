@@ -2,6 +2,7 @@
 
 import { choice, h, setAttr, setText } from "../core/dom.js";
 import { absolute, plural, span } from "../core/time.js";
+import { recordTable, table } from "./plain-table.js";
 import { numbers } from "./tab-history.js";
 
 const EVERY = 5000;
@@ -237,10 +238,24 @@ function facts({ view, records, documents, quarantine, enumerable, stats }) {
   );
 }
 
-function overview({ leases, stats, node }, app) {
+function overview({ documents, records, leases, stats, node }, app) {
   const now = app.now();
   const ends = (at) => (at * 1000 <= now ? "over" : `in ${span(at - now / 1000)}`);
   const parts = [];
+  const kinds = Object.entries({ ...documents, ...records });
+  if (kinds.length)
+    parts.push(
+      h("h3", { text: "What is there" }),
+      table(
+        ["Kind", "Count", "Scopes"],
+        kinds.map(([kind, { count, streams }]) => [
+          title(kind),
+          count.toLocaleString("en-GB"),
+          streams.toLocaleString("en-GB"),
+        ]),
+        [1, 2],
+      ),
+    );
   if (node.retries.length)
     parts.push(
       h("h3", { text: "Retries that wait here" }),
@@ -289,61 +304,4 @@ function overview({ leases, stats, node }, app) {
     ),
   );
   return parts;
-}
-
-// heads; rows of cells or made rows; the numbers of columns whose cells stand to the right.
-function table(heads, rows, right = []) {
-  const side = (i) => (right.includes(i) ? "right" : "");
-  const made = (row) =>
-    row instanceof Node
-      ? row
-      : h(
-          "tr",
-          {},
-          row.map((text, i) => h("td", { text: String(text), class: side(i) })),
-        );
-  return h(
-    "table",
-    { class: "plain" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        heads.map((text, i) => h("th", { text, scope: "col", class: side(i) })),
-      ),
-    ),
-    h("tbody", {}, rows.map(made)),
-  );
-}
-
-// Records of any kind: one column for each member that any of them has.
-function recordTable(records) {
-  const heads = [...new Set(records.flatMap(Object.keys))];
-  return h(
-    "div",
-    { class: "state-records" },
-    table(
-      heads,
-      records.map((record) =>
-        h(
-          "tr",
-          {},
-          heads.map((head) => h("td", { class: "mono", text: cell(head, record[head]) })),
-        ),
-      ),
-    ),
-  );
-}
-
-const INSTANTS = ["at", "updatedAt", "claimedAt", "expiresAt"];
-
-function cell(head, value) {
-  if (value === undefined || value === null) return "";
-  // A claim may be meant to last longer than there are dates.
-  const at = INSTANTS.includes(head) && typeof value === "number" ? new Date(value * 1000) : NaN;
-  if (!Number.isNaN(Number(at))) return at.toISOString();
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
