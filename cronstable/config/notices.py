@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from cronstable.config.prefix import filled
 from cronstable.config.values import JobConfig, Report
 from cronstable.config.world import World
 from cronstable.schedule import Schedule
@@ -74,10 +75,11 @@ def of_schedule(where: str, written: str, schedule: Schedule, world: World) -> I
 
 def of_launch(where: str, job: JobConfig, world: World) -> Iterator[Notice]:
     """Yield what is to be said about how a job or task is launched and reported."""
-    if job.stream_prefix is not _STANDARD.stream_prefix and not _prefix_works(job.stream_prefix):
+    prefix = job.stream_prefix
+    if prefix is not _STANDARD.stream_prefix and filled(prefix, "job", "stdout") is None:
         yield warning(
             f"{where}: streamPrefix: only {{job_name}} and {{stream_name}} are known in braces, "
-            f"got {job.stream_prefix!r}; it is used literally"
+            f"got {prefix!r}; it is used literally"
         )
     for name in _short_secrets(job, world):
         yield warning(
@@ -107,15 +109,6 @@ def of_report(where: str, report: Report) -> Iterator[Notice]:
                 f"{where}.report.{name}.timeout: must be more than 0, got {timeout}; "
                 f"{seconds:g} seconds are used"
             )
-
-
-def _prefix_works(prefix: str) -> bool:
-    try:
-        prefix.format(job_name="", stream_name="")
-    except (LookupError, ValueError, AttributeError):
-        return False
-    rest = prefix.replace("{job_name}", "").replace("{stream_name}", "")
-    return "{" not in rest and "}" not in rest
 
 
 def _short_secrets(job: JobConfig, world: World) -> Iterator[str]:

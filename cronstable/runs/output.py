@@ -6,16 +6,14 @@ docs/executors.md, "Output", specifies what is kept, what is dropped and who is 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from string import Formatter
 from typing import Any
 
 import attrs
 
+from cronstable.config.prefix import filled
 from cronstable.config.values import JobConfig
 from cronstable.runs.mirror import Mirror
 from cronstable.runs.record import StreamText
@@ -347,27 +345,9 @@ class _Shown:
 
 
 def line_prefix(template: str, job: str, stream: str) -> bytes:
-    """
-    Return what goes before each mirrored line of C{stream}.
-
-    Only the placeholders job_name and stream_name are known; a template with anything else in
-    braces is taken as it is written.
-    """
-    text = template
-    if _known(template):
-        with contextlib.suppress(ValueError, LookupError, AttributeError):
-            text = template.format(job_name=job, stream_name=stream)
-    return text.replace("\n", " ").encode("utf-8", "replace")
-
-
-@lru_cache(maxsize=64)
-def _known(template: str) -> bool:
-    """Return whether a template has only placeholders that are known; most jobs share one."""
-    try:
-        fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-    except ValueError:
-        return False
-    return fields <= {"job_name", "stream_name"}
+    """Return what goes before each mirrored line of C{stream}; it never makes more lines."""
+    text = filled(template, job, stream)
+    return (template if text is None else text).replace("\n", " ").encode("utf-8", "replace")
 
 
 def _prefixed(whole: bytes, prefix: bytes) -> bytes:

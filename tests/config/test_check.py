@@ -230,9 +230,9 @@ class NoticeTests(ConfigCase):
 
     def test_stream_prefix(self) -> None:
         """A prefix with other braces is used as it is, and that is said."""
-        for prefix in ("{x}", "{", "}", "{job_name", "{}", "{0}", "{{job_name}}", "{job_name!r}"):
+        for prefix in ("{x}", "{", "}", "{job_name", "{}", "{0}", "{job_name.x}", "{job_name:%}"):
             self.assert_notices(job(f"streamPrefix: '{prefix}'"), "job 'a': streamPrefix: only")
-        for prefix in ("", "x ", "{job_name}|{stream_name} "):
+        for prefix in ("", "x ", "{job_name}|{stream_name} ", "{job_name:>8}", "{{x}}"):
             self.assert_notices(job(f"streamPrefix: '{prefix}'"))
 
     def test_short_secrets(self) -> None:
