@@ -134,6 +134,17 @@ def process_start_time(pid: int, proc: Path = Path("/proc")) -> float | None:
         return None
 
 
+def children_of(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """Return the children of process C{pid}, none where the system keeps no list of them."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(proc / str(pid) / "task"):
+            with contextlib.suppress(OSError):
+                text = (proc / str(pid) / "task" / task / "children").read_text()
+                found.extend(map(int, text.split()))
+    return found
+
+
 def _linux_boot_time(proc: Path) -> float:
     for line in (proc / "stat").read_text().splitlines():
         if line.startswith("btime "):

@@ -87,6 +87,11 @@ class RetryPolicy:
     backoff_multiplier: float = 2.0
     jitter: float = 0.0
 
+    @property
+    def last_attempt(self) -> int | None:
+        """The number of the last attempt, None if there is always another one."""
+        return None if self.maximum_retries == -1 else self.maximum_retries
+
 
 @attrs.frozen
 class MailReport:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import attrs
 
+from cronstable import platform
 from cronstable.executors.interfaces import Caps, CapsReport
 
 log = logging.getLogger("cronstable")
@@ -76,7 +77,7 @@ class Cage:
                 self._report, enforced=False, reason=f"{self._path}: {error.strerror}"
             )
             return
-        for child in _children(pid):
+        for child in platform.children_of(pid):
             with contextlib.suppress(OSError):
                 _write(self._path / "cgroup.procs", str(child))
 
@@ -298,13 +299,6 @@ def _table(file: Path) -> dict[str, int]:
 def _members(path: Path) -> list[int]:
     try:
         return [int(pid) for pid in (path / "cgroup.procs").read_text().split()]
-    except (OSError, ValueError):
-        return []
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (OSError, ValueError):
         return []
 

@@ -20,6 +20,7 @@ import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
+from cronstable import platform
 from cronstable.clock import Clock
 from cronstable.executors.interfaces import Usage
 from cronstable.service import log_failure
@@ -68,18 +69,8 @@ def _read_proc(pid: int, proc: Path) -> Reading | None:
         user += int(stat[11]) + int(stat[13])
         system += int(stat[12]) + int(stat[14])
         rss += int(stat[21])
-        to_read.extend(_children(member, proc))
+        to_read.extend(platform.children_of(member, proc))
     return Reading(user / ticks, system / ticks, rss * page)
-
-
-def _children(pid: int, proc: Path) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(proc / str(pid) / "task"):
-            with contextlib.suppress(OSError):
-                text = (proc / str(pid) / "task" / task / "children").read_text()
-                found.extend(map(int, text.split()))
-    return found
 
 
 def _read_psutil(pid: int) -> Reading | None:

@@ -35,10 +35,14 @@ MOST_REPLAYED = 10_000
 
 @attrs.frozen
 class PendingRetry:
-    """An armed retry, as pages show it; C{not_before} in epoch seconds, C{delay} in seconds."""
+    """
+    An armed retry, as pages show it; C{not_before} in epoch seconds, C{delay} in seconds.
+
+    C{maximum} None = there is always another one.
+    """
 
     attempt: int
-    maximum: int
+    maximum: int | None
     not_before: float
     delay: float
 
@@ -98,9 +102,8 @@ class RetrySequence:
     @property
     def exhausted(self) -> bool:
         """Whether no attempt is left."""
-        return self.policy.maximum_retries not in (-1,) and (
-            self.count >= self.policy.maximum_retries
-        )
+        last = self.policy.last_attempt
+        return last is not None and self.count >= last
 
     def advance(self) -> float:
         """Count one more attempt and return its delay in seconds, jitter included."""
@@ -166,7 +169,7 @@ class Retries:
         if sequence is None or sequence.not_before is None:
             return None
         return PendingRetry(
-            sequence.count, sequence.policy.maximum_retries, sequence.not_before, sequence.delay
+            sequence.count, sequence.policy.last_attempt, sequence.not_before, sequence.delay
         )
 
     def failed(self, job: JobConfig, sequence: RetrySequence | None) -> bool:
@@ -227,11 +230,11 @@ class Retries:
     def nudge(self, job: str) -> None:
         """Ask again now for a retry of C{job} that was deferred."""
         sequence = self._sequences.get(job)
-        if sequence is not None and sequence.time_is_up is False and sequence.appointment:
-            due = (sequence.not_before or 0.0) <= self._clock.now()
-            if due:
-                self._disarm(sequence, keep_not_before=True)
-                self._time_is_up(sequence)
+        if sequence is None or sequence.time_is_up or sequence.appointment is None:
+            return
+        if (sequence.not_before or 0.0) <= self._clock.now():
+            sequence.appointment.cancel()
+            self._time_is_up(sequence)
 
     def quiesce(self) -> None:
         """Forget everything that is armed, without settling it: the process is stopping."""
@@ -246,12 +249,11 @@ class Retries:
         sequence.not_before = self._clock.now() + delay
         sequence.appointment = self._agenda.after(delay, self._time_is_up, sequence)
 
-    def _disarm(self, sequence: RetrySequence, keep_not_before: bool = False) -> None:
+    def _disarm(self, sequence: RetrySequence) -> None:
         if sequence.appointment is not None:
             sequence.appointment.cancel()
             sequence.appointment = None
-        if not keep_not_before:
-            sequence.not_before = None
+        sequence.not_before = None
 
     def _time_is_up(self, sequence: RetrySequence) -> None:
         sequence.appointment = None

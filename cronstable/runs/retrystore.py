@@ -187,8 +187,7 @@ class RetryStore:
             return "disabled"
         if record.get("jobDigest") != self._digest(job):
             return "config-changed"
-        maximum = job.retry.maximum_retries
-        if maximum != -1 and attempt > maximum:
+        if job.retry.last_attempt is not None and attempt > job.retry.last_attempt:
             return "exhausted"
         deadline = job.starting_deadline
         if deadline is not None and self._clock.now() - not_before > deadline:

@@ -127,7 +127,7 @@ class JobViews:
             runs.live(name),
             runs.pauses.of(name, now),
             runs.pending_retry(name),
-            house.sla.breaches(name) if views.has_sla(job.sla) else (),
+            house.sla.breaches(name) if job.sla.any else (),
             job.reboot and house.boot.owed(name),
         )
 
@@ -195,7 +195,7 @@ class JobViews:
         if job.verify is not None:
             checking = any(run.state == "verifying" for run in stand.live)
             shown["verification"] = {"configured": True, "running": checking}
-        if views.has_sla(job.sla):
+        if job.sla.any:
             shown["sla"] = views.sla(job.sla, stand.breaches, now)
         if stand.owed:
             shown["rebootPending"] = True

@@ -7,7 +7,6 @@ Pure: nothing here asks for the time or keeps anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from cronstable.config.values import JobConfig, ResourceLimits, Sla
@@ -23,6 +22,7 @@ from cronstable.runs.sla import Breach
 from cronstable.runs.slotbook import SlotEntry, SlotTicket
 from cronstable.runs.trends import Ran
 from cronstable.schedule import Schedule, lint
+from cronstable.state.instants import to_text
 
 Json = dict[str, Any]
 
@@ -32,9 +32,7 @@ HISTORY = 20
 
 def iso(instant: float | None) -> str | None:
     """Return an instant as ISO 8601 in UTC, microseconds where it has any."""
-    if instant is None:
-        return None
-    return datetime.fromtimestamp(instant, timezone.utc).isoformat()
+    return None if instant is None else to_text(instant)
 
 
 def seconds(value: float | None) -> float | None:
@@ -190,7 +188,7 @@ def retry(pending: PendingRetry) -> Json:
     """Return an armed retry."""
     return {
         "attempt": pending.attempt,
-        "maxAttempts": None if pending.maximum == -1 else pending.maximum,
+        "maxAttempts": pending.maximum,
         "nextRetryAt": iso(pending.not_before),
         "delaySeconds": pending.delay,
     }
@@ -216,13 +214,6 @@ def sla(thresholds: Sla, breaches: Sequence[Breach], now: float) -> Json:
             for breach in breaches
         ],
     }
-
-
-def has_sla(thresholds: Sla) -> bool:
-    """Return whether any threshold is set."""
-    return bool(
-        thresholds.max_time_since_success or thresholds.late_after or thresholds.max_runtime
-    )
 
 
 def job_definition(job: JobConfig) -> Json:
