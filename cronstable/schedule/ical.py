@@ -37,21 +37,6 @@ class Entry:
     runtime: float | None = None
 
 
-def calendar(
-    entries: Iterable[Entry],
-    now: float,
-    *,
-    version: str,
-    days: int = 14,
-    limit: int = 100,
-    job: str | None = None,
-) -> str:
-    """
-    The whole document; `job` names the one job that it is about, if it is.
-    """
-    return "".join(calendar_parts(entries, now, version=version, days=days, limit=limit, job=job))
-
-
 def calendar_parts(
     entries: Iterable[Entry],
     now: float,
@@ -64,8 +49,8 @@ def calendar_parts(
     """
     The document in parts of a millisecond or two, so that a caller can pause between them.
 
-    Fires after `now` and before `days` later are shown, `limit` at most per entry; both are
-    clamped to DAYS and LIMITS. Entries come by name.
+    `job` names the one job that it is about, if it is. Fires after `now` and before `days` later
+    are shown, `limit` at most per entry; both are clamped to DAYS and LIMITS. Entries come by name.
     """
     days = min(max(days, DAYS[0]), DAYS[1])
     limit = min(max(limit, LIMITS[0]), LIMITS[1])

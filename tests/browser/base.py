@@ -142,6 +142,20 @@ class BrowserTestCase(SynchronousTestCase):
         self.browser.wait_for(f"{part} of {name} (now {found[0]!r})", ready, seconds)
         return found[0]
 
+    def wait_for_polls(self, fake: FakeDaemon) -> None:
+        """Wait until the page has asked for the jobs twice more: what it was to send, it has."""
+        asked = fake.hits["/jobs"]
+        self.browser.wait_for("two polls", lambda: fake.hits["/jobs"] >= asked + 2)
+
+    def wait_for_rest(self, selector: str) -> None:
+        """Wait until an element has come to where it is going."""
+        self.browser.wait(
+            f"{selector} at rest",
+            "const e = document.querySelector(arguments[0]);"
+            "return e && e.getAnimations().every(a => a.playState === 'finished')",
+            selector,
+        )
+
     def log_lines(self) -> list[str]:
         """Return the lines in the open log."""
         found: list[str] = self.browser.run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from tests.browser.base import BrowserTestCase
 
 
@@ -82,7 +80,7 @@ class TokenTests(BrowserTestCase):
         )
         self.assertEqual(set(shown), {"Log (l)"})
         self.browser.press("j", "r", "p", "x", "x")
-        time.sleep(0.3)
+        self.wait_for_polls(fake)
         self.assertEqual(fake.posts, [])
 
     def test_anonymous_board_does_not_prompt(self) -> None:

@@ -189,7 +189,7 @@ class PhoneTests(BrowserTestCase):
         self.browser.wait(
             "lines", "return document.querySelectorAll('.drawer .log-line').length > 20"
         )
-        time.sleep(0.4)
+        self.wait_for_rest(".drawer")
         box = self.browser.run(
             "const b = document.querySelector('.drawer').getBoundingClientRect();"
             "return [b.left, b.width, b.bottom, b.top]"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from tests.browser.base import TARGET, Api, BrowserTestCase
 from tests.browser.fake_data import HOSTILE_NAME
 
@@ -113,7 +111,7 @@ class PageTests(BrowserTestCase):
             "document.querySelectorAll('tr.job')[arguments[0]].click()", len(self.names()) - 1
         )
         self.browser.wait("the drawer", "return !document.querySelector('.drawer').hidden")
-        time.sleep(0.2)
+        self.wait_for_rest(".drawer")
         self.assertEqual(self.browser.run("return scrollY"), before)
 
     def test_start_follow_and_stop(self) -> None:
