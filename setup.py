@@ -34,7 +34,7 @@ LINT = [
 setup(
     name="cronstable",
     version=release["__version__"],
-    description="A cron replacement that remembers, retries, reports and shares its jobs.",
+    description="A cron replacement that remembers, retries and reports its jobs.",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     python_requires=">=3.10",
