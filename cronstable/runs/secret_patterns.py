@@ -13,9 +13,9 @@ from collections.abc import Callable
 MASK = "***"
 
 _WORDS = (
-    r"passw(?:or)?d|passphrase|(?<=[_\-;])pwd|secret|token(?!s)|api[_\-]?key|access[_\-]?key"
-    r"|account[_\-]?key|private[_\-]?key|signing[_\-]?key|encryption[_\-]?key|auth[_\-]?key"
-    r"|credentials?"
+    r"passw(?:or)?d|passphrase|(?<=[_\-;])pwd|(?<=[_\-])pass(?![A-Za-z])|secret|token(?!s)"
+    r"|api[_\-]?key|access[_\-]?key|account[_\-]?key|private[_\-]?key|signing[_\-]?key"
+    r"|encryption[_\-]?key|auth[_\-]?key|credentials?"
 )
 _WORD = re.compile(_WORDS, re.IGNORECASE)
 _PLAIN_ENDINGS = (
@@ -131,7 +131,7 @@ def _sub(
 
 _KEEP_FIRST = rf"\g<1>{MASK}"
 _KEEP_BOTH = rf"\g<1>{MASK}\g<2>"
-_NAMES = ("passw", "passphrase", "pwd", "secret", "token", "key", "credential")
+_NAMES = ("passw", "passphrase", "_pass", "-pass", "pwd", "secret", "token", "key", "credential")
 _BEGINNINGS = (
     *("akia", "asia", "abia", "acca", "aiza", "ya29.", "github_pat_", "glpat-", "xox", "npm_"),
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "k_live_", "k_test_", "sk-", "dop_v1_", "sg."),

@@ -227,6 +227,8 @@ class PatternTests(SynchronousTestCase):
             "PRIVATE_KEY",
             "SSH_PASSPHRASE",
             "DB_PWD",
+            "DB_PASS",
+            "RABBITMQ_DEFAULT_PASS",
         ):
             self.assertEqual(mask_patterns(f"{key}=hunter2"), f"{key}=***")
             self.assertEqual(mask_patterns(f"export {key}='a b'"), f"export {key}=***")
@@ -310,6 +312,7 @@ class PatternTests(SynchronousTestCase):
             "see https://example.org/a:b and mailto:a@example.org",
             "PWD=/root OLDPWD=/tmp PATH=/usr/bin:/bin",
             "PASSWORD_FILE=/run/secrets/db",
+            "1 of 2 passed, by_passing=1, pass=2, PASS: test_x",
             "the secret: nobody knows",
             "x = secret_of(y)",
             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
