@@ -13,6 +13,7 @@ from cronstable.clock import Clock
 log = logging.getLogger("cronstable")
 
 SECOND_OF_MINUTE = 31.5
+"""Seconds after the full minute."""
 
 Chore = Callable[[], object]
 

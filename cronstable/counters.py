@@ -22,6 +22,8 @@ from cronstable.state.service import StoreService
 log = logging.getLogger("cronstable.state")
 
 BETWEEN = 15.0
+"""Seconds between two snapshots, at least."""
+
 SLICE = 0.004
 """Seconds that a snapshot of many jobs may take of one reactor turn."""
 

@@ -34,8 +34,11 @@ from cronstable.sources import Configured, Sources
 log = logging.getLogger("cronstable")
 
 SECOND_SIGNAL_AFTER = 1.0
+"""Seconds after the first signal from which on another one ends what runs."""
 
 REPORTS_DRAIN = 30.0
+"""Seconds that reports get at the stop."""
+
 STORE_PATIENCE = 2.0
 """Seconds that the listeners wait for a store to come up."""
 CLOCK_NOT_SET_BEFORE = 1_577_836_800.0

@@ -41,6 +41,7 @@ from cronstable.web.context import House
 from cronstable.web.service import WebService
 
 FLUSH_LIMIT = 5.0
+"""Seconds that the mirror gets to write the output of the last runs."""
 
 
 class Rooms:

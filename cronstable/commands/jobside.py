@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     Act = Callable[[Namespace, Endpoint], int]
 
 NOT_ACQUIRED = 3
+"""The exit status where a lock could not be had."""
+
 NOT_THERE = 4
+"""The exit status where what was looked up is absent."""
+
 CLAIMED = 5
+"""The exit status where an idempotency key was claimed before."""
 
 
 def actions_of(parser: ArgumentParser) -> Any:

@@ -23,7 +23,10 @@ from cronstable.state.store import Store
 from cronstable.state.workers import StoreSlow
 
 LEAST_PAUSE = 0.05
+"""Seconds between two passes over the permits, at least."""
+
 LONGEST_PAUSE = 1.0
+"""The same, at most."""
 
 
 @attrs.frozen

@@ -15,7 +15,10 @@ from cronstable.state.errors import TROUBLE
 
 MOST_PERMITS = 1024
 SHORTEST_TTL = 5.0
+"""Seconds that a lock may be asked for, at least."""
+
 LONGEST_TTL = 30 * 86400.0
+"""The same, at most."""
 
 
 class Locks:

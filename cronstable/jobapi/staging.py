@@ -22,6 +22,7 @@ STAGED_WITHIN = 10.0
 """Seconds that a launch waits for the files of its secrets."""
 
 READERS = 4
+"""Threads that read the files of secrets."""
 
 
 class Staging:

@@ -11,6 +11,7 @@ from cronstable.metrics.exposition import Family, histogram_samples
 
 BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 INTERVAL = 0.25
+"""Seconds for which the timer is set whose lateness is measured."""
 
 
 class LagProbe:

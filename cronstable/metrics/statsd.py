@@ -35,6 +35,8 @@ MOST_QUEUED = 1024 * 1024
 """Bytes that may wait for one address; what comes on top is dropped."""
 
 _FORGOTTEN_AFTER = 300.0
+"""Seconds without use after which an address and its socket are given up."""
+
 _REMOVED = str.maketrans("", "", ":|\r\n")
 
 

@@ -19,6 +19,7 @@ DELAYS = (2.0, 6.0)
 """Seconds before the second and the third attempt."""
 
 _WORTH_IT = 2.0
+"""Seconds that have to be left for an attempt to be worth it."""
 
 
 async def attempts(

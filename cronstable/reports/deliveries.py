@@ -29,6 +29,8 @@ _SPARE = 2.0
 """Seconds of a bound that are for reading secrets and making the text, not for the network."""
 
 _SHELL_END = 5.0
+"""Seconds that a shell reporter's process gets to end beyond its own time."""
+
 _MAKING_AT_ONCE = 2
 _READING_AT_ONCE = 64
 

@@ -17,6 +17,7 @@ from cronstable.reports.trouble import ReportFailed
 
 _LONGEST_REPLY = 100
 _LINGER = 5.0
+"""Seconds that a server gets to close the connection before it is cut."""
 
 Reply = tuple[int, list[str]]
 

@@ -14,7 +14,11 @@ from cronstable.reports.trouble import ReportFailed
 from cronstable.runs.spec import argv
 
 _START_WITHIN = 10.0
+"""Seconds that a reporter's command may wait for room to start."""
+
 _GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+
 _numbers = itertools.count(1)
 
 

@@ -25,6 +25,7 @@ from cronstable.runs.tables import Answer, claim_answer, rows_for
 log = logging.getLogger("cronstable")
 
 BUDGET = 10.0
+"""Seconds that all gates of one admission may take together."""
 
 LATE = No("late", "a gate did not answer in time")
 REMOVED = No("removed", "the job is no longer configured", transient=False)

@@ -39,10 +39,14 @@ EPOCH = -2
 """Slots from before this process are of none of its epochs."""
 
 MOST_WINDOWS = 100
+"""Gaps of one job that may wait; beyond that the oldest but one is dropped."""
+
 LIVE_FIRST = 0.5
 """Seconds that a window waits at least, so that what is due at the same moment goes first."""
 
 ASK_AGAIN = 60.0
+"""Seconds after which a node that may not serve what is owed looks again."""
+
 NO_MORE = ("disabled", "policy")
 """Reasons for which a job owes nothing any more, also for what was stopped part-way."""
 

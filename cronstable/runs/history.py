@@ -9,6 +9,7 @@ from cronstable.runs.record import RunRecord
 from cronstable.state.instants import to_text
 
 KEPT = 50
+"""Finished runs that are kept of each job."""
 
 
 class History:

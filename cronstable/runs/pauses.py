@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 LONGEST = 30 * 86400.0
+"""Seconds that a pause may last."""
 
 
 @attrs.frozen

@@ -26,6 +26,8 @@ from cronstable.runs.request import Decision, Requester, RunRequest, Ticket
 log = logging.getLogger("cronstable")
 
 LEAST_RECHECK = 1.0
+"""Seconds after which a deferred retry is asked for again, at least."""
+
 LONGEST_DELAY = 100 * 365 * 86400.0
 """Seconds; instants much later have no date that a record or an answer could spell."""
 

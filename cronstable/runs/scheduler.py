@@ -25,10 +25,14 @@ from cronstable.schedule import Schedule
 log = logging.getLogger("cronstable")
 
 LONGEST_SLEEP = 30.0
+"""Seconds after which the clock is looked at even when nothing is due."""
+
 SLICE = 0.004
 """Seconds of launches made in one reactor turn before others get theirs."""
 
 AUDITED_PER_PASS = 200
+"""Jobs whose slots one audit recounts."""
+
 LONGEST_AUDIT = 4000
 """Slots recounted for one job at most, a bound on the audit's own cost."""
 

@@ -21,7 +21,10 @@ log = logging.getLogger("cronstable")
 Result = Literal["ran", "skipped", "missed", "merged"]
 
 KEPT_IN_ALL = 100_000
+"""Closed slots that are kept of all jobs together."""
+
 KEPT_PER_JOB = (16, 1500)
+"""The same of each job, at least and at most."""
 
 
 class SlotOwner(Protocol):

@@ -14,6 +14,7 @@ from cronstable.runs.record import StreamText, Verification
 from cronstable.runs.verdict import exit_code
 
 KEPT_CHARACTERS = 16384
+"""Characters that are kept of each stream of a check."""
 
 
 def verification_spec(spec: LaunchSpec, argv: tuple[str, ...], timeout: float) -> LaunchSpec:

@@ -25,6 +25,8 @@ from cronstable.state.sweeps import Sweeps
 log = logging.getLogger("cronstable.state")
 
 DEFAULT_GRACE = 604_800.0
+"""Seconds for which what nobody uses stays, where no C{state.gcGraceSeconds} above 0 is set."""
+
 OF_JOBS = ("runs/", "logs/", "catchup/", "retries/", "reboot/", "inflight/", "slots/")
 OF_HOSTS = ("counters/", "manifests/")
 

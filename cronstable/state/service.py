@@ -30,11 +30,14 @@ log = logging.getLogger("cronstable.state")
 T = TypeVar("T")
 
 BULK_WORKERS = 16
+"""Threads for everything but leases."""
+
 LEASE_WORKERS = 8
 READ_BOUND = 10.0
 """Seconds that a question on the way of a launch may take."""
 
 FLUSH_BOUND = 5.0
+"""Seconds that pending writes get when a store is closed."""
 
 
 class StoreOff(OSError):

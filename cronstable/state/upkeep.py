@@ -19,8 +19,13 @@ from cronstable.state.service import StoreService
 log = logging.getLogger("cronstable.state")
 
 MANIFEST_EVERY = 6 * 3600.0
+"""Seconds between two manifests."""
+
 COLLECT_EVERY = 24 * 3600.0
+"""Seconds between two collections."""
+
 COLLECT_BOUND = 3600.0
+"""Seconds that a collection may take."""
 
 
 class Upkeep:

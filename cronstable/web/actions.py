@@ -22,6 +22,8 @@ from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import post
 
 DEFAULT_PAUSE = 3600
+"""Seconds that a pause lasts where nothing is said."""
+
 NOTE_LENGTH = 500
 NAME_LENGTH = 100
 

@@ -31,6 +31,7 @@ from cronstable.web.requests import ApiRequest
 from cronstable.web.routing import get
 
 RESOURCE_RUNS = 20
+"""Runs whose resources are told where nothing is said."""
 
 
 def register(app: Klein, context: Context) -> None:

@@ -33,6 +33,7 @@ FIRST_AFTER = 0.2
 """Seconds over which the first percentages are taken."""
 
 CAPS_FRESH = 60.0
+"""Seconds for which it is remembered what could be capped."""
 
 WATCHED = 900.0
 """Seconds after a look at the history for which it is continued at its full pace."""

@@ -29,6 +29,7 @@ FLUSHED_WITHIN = 2.0
 """Seconds that open connections get at the stop to take what was written to them."""
 
 FLUSH_LOOK = 0.01
+"""Seconds between two looks at whether they have."""
 
 
 class Unavailable(Exception):
