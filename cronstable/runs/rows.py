@@ -6,6 +6,7 @@ Pure.  docs/store-format.md, "The ledger", specifies the fields.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -236,7 +237,14 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """Return a finite number, None for anything else that a foreign or damaged row may hold."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _maybe_text(value: Any) -> str | None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+_FIRST = -62_135_596_800.0
+_LAST = 253_402_300_799.0
+"""From the year 1 to the year 9999: other instants could be read, but not be told again."""
+
 
 def to_text(epoch: float) -> str:
     """Return an instant of epoch seconds as C{2026-01-02T03:04:05.678901+00:00}."""
@@ -25,7 +29,5 @@ def from_text(text: object) -> float | None:
             return None
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=timezone.utc)
-    try:
-        return instant.timestamp()
-    except (OverflowError, ValueError):
-        return None
+    epoch = instant.timestamp()
+    return epoch if _FIRST <= epoch <= _LAST else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import attrs
@@ -86,8 +87,14 @@ class RowTests(SynchronousTestCase):
         """Fields of the wrong kind are left out; a row without sense is none."""
         good = rows.row_of(FULL)
         for field in good:
-            for odd in (None, 5, "x", [], {}, True, [[1]], {"samples": []}, {"outcome": 5}):
+            for odd in (
+                *(None, 5, "x", [], {}, True, [[1]], {"samples": []}, {"outcome": 5}),
+                *(math.nan, math.inf, 10**400, {"max_rss_bytes": math.inf, "samples": 10**400}),
+            ):
                 rows.record_of("job", {**good, field: odd})
+        read = rows.record_of("job", {**good, "duration": math.inf, "exit_code": 10**400})
+        assert read is not None
+        self.assertIs(read.duration, None)
         for row in ({}, {"outcome": "success"}, {"outcome": "odd", "finished_at": to_text(NOON)}):
             self.assertIsNone(rows.record_of("job", row))
         read = rows.record_of("job", {**good, "exit_code": "3", "fail_reason": 5, "resources": 1})
