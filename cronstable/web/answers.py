@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import zlib
 from typing import Any
 
@@ -28,8 +29,20 @@ INLINE_COMPRESSED = 32 << 10
 
 
 def encode(value: Any) -> str:
-    """Return C{value} as JSON in ASCII, whatever its texts hold."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    """Return C{value} as JSON in ASCII, whatever its texts hold; infinity and NaN become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Return C{value} with null for infinite and undefined numbers, which JSON cannot spell."""
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def answer(request: ApiRequest, body: bytes, content_type: str, status: int = 200) -> bytes:

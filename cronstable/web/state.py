@@ -151,10 +151,7 @@ class StateRoutes:
 
 def _text(value: object) -> bytes:
     """Return one item as JSON; each on its own, so that other threads get their turn between."""
-    try:
-        return encode(value).encode("ascii")
-    except ValueError:
-        return encode(storeviews.finite(value)).encode("ascii")
+    return encode(value).encode("ascii")
 
 
 def _document(kind: str, name: str, what: str, texts: list[bytes], complete: bool) -> list[bytes]:

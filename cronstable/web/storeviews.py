@@ -7,8 +7,6 @@ Pure.  docs/http-api.md, "The store", specifies the fields.
 from __future__ import annotations
 
 import json
-import math
-from typing import Any
 
 from cronstable.config.sections_values import StateConfig
 from cronstable.state.encoding import Data
@@ -120,15 +118,6 @@ def claim(key: str, body: Data) -> Json:
     if "expiresAt" in body:
         shown["expiresAt"] = body["expiresAt"]
     return shown
-
-
-def finite(value: Any) -> Any:
-    """Return C{value} with null for what JSON has no number for, which a foreign writer left."""
-    if isinstance(value, dict):
-        return {key: finite(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [finite(member) for member in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _group(group: Group) -> Json:

@@ -240,6 +240,11 @@ class ResourcesTests(SynchronousTestCase):
             },
         )  # fmt: skip
 
+    def test_endless_interval(self) -> None:
+        """An interval without end is null: JSON has no number for it."""
+        self.api.install(job("a", monitor=Monitor(enabled=True, interval=float("inf"))))
+        self.assertIs(self.api.get("/jobs/a/resources").json()["interval"], None)
+
     def test_runs(self) -> None:
         """Measured runs come with their samples."""
         for number in range(30):

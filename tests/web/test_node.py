@@ -124,6 +124,10 @@ class HistoryTests(NodeCase):
         self.assertEqual(shown["points"][-1][1:], [12.5, 50.0])
         self.assertLessEqual(shown["points"][-1][0], NOW + 60.5)
 
+    def test_endless_interval(self) -> None:
+        """An interval without end is null: JSON has no number for it."""
+        self.assertIs(self.history(self.api(interval=float("inf")))["interval"], None)
+
     def test_unwatched(self) -> None:
         """At the default one, who is not watched takes a sample a minute."""
         api = self.api()
