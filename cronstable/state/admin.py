@@ -7,15 +7,20 @@ OSError and L{cronstable.state.errors.Unreadable} are the caller's to report.
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 
 import attrs
 
+from cronstable.platform import is_root
 from cronstable.state import archive, inventory, schema
 from cronstable.state.gc import DEFAULT_GRACE, Collected, collect
 from cronstable.state.manifests import Names
-from cronstable.state.store import Store, StoreSettings, open_store
+from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.tree import StoreClock
+
+log = logging.getLogger("cronstable.state")
 
 STOP_FIRST = "stop every cronstable process that uses this store, then pass --force"
 
@@ -36,7 +41,7 @@ def refused(text: str) -> Outcome:
 
 def backup(settings: StoreSettings, output: str) -> Outcome:
     """Write the store into an archive; safe beside daemons that use it."""
-    if not os.path.isdir(settings.root):
+    if not _is_there(settings.root):
         return refused(f"nothing to back up: {settings.root} does not exist")
     count = archive.write_archive(settings.root, output)
     return Outcome((f"state: backed up {count} file(s) from {settings.root} to {output}",))
@@ -55,6 +60,7 @@ def restore(settings: StoreSettings, source: str, force: bool, clock: StoreClock
         )
     try:
         archive.verify_archive(source)
+        warn_of_owner(settings.root)
         tree = open_store(attrs.evolve(settings, fsync="never"), clock).tree
         put = archive.put_files(tree, archive.archived_files(source), merge=force)
     except archive.BadArchive as error:
@@ -82,7 +88,7 @@ def migrate(
         fsync="never",
     )
     source_root, target_root = os.path.realpath(settings.root), os.path.realpath(target.root)
-    if not os.path.isdir(source_root):
+    if not _is_there(source_root):
         return refused(f"nothing to migrate: {settings.root} does not exist")
     if target_root == source_root or target_root.startswith(source_root + os.sep):
         return refused("the destination must be a store outside the source")
@@ -90,6 +96,7 @@ def migrate(
         return refused(
             f"the destination store at {target.root} is not empty; to overwrite it, {STOP_FIRST}"
         )
+    warn_of_owner(target.root)
     tree = open_store(target, clock).tree
     put = archive.put_files(tree, iter(archive.stored_files(settings.root)), merge=force)
     lines = [f"state: migrated {put.written} file(s) from {settings.root} to {target.root}"]
@@ -116,7 +123,7 @@ def gc(store: Store, own: Names, grace: float, dry_run: bool) -> Outcome:
             f" grace of {grace:.0f} s"
         )
         notes = (note,)
-    store.start()
+    _start(store)
     return Outcome(tuple(_told(collect(store, own, grace, dry_run=dry_run))), notes)
 
 
@@ -139,7 +146,7 @@ def _told(result: Collected) -> list[str]:
 
 def check(store: Store) -> Outcome:
     """Start the store, which proves that it can be written, and tell what is in it."""
-    view = store.start()
+    view = _start(store)
     taken = inventory.take(store)
     lines = [
         f"state: store at {view.path} is writable",
@@ -160,7 +167,7 @@ def check(store: Store) -> Outcome:
 
 def migrate_schema(store: Store, dry_run: bool) -> Outcome:
     """Convert records of older schemes; exit status 1 if any could not be written."""
-    store.start()
+    _start(store)
     result = schema.migrate(store, dry_run=dry_run)
     converted = "would convert" if dry_run else "converted"
     line = (
@@ -168,3 +175,33 @@ def migrate_schema(store: Store, dry_run: bool) -> Outcome:
         f" {result.unknown} unknown, {result.unreadable} unreadable, {result.failed} failed"
     )
     return Outcome((line,), status=1 if result.failed else 0)
+
+
+def warn_of_owner(root: str) -> None:
+    """Say so if root is about to make files that the user to whom the place belongs cannot read."""
+    place = root
+    while not os.path.exists(place):
+        place = os.path.dirname(place)
+    owner = os.stat(place).st_uid
+    if is_root() and owner:
+        log.warning(
+            "state: %s belongs to user id %d, who cannot read what root makes there: let it be"
+            " made by that user, or give it to that user before cronstable starts",
+            place,
+            owner,
+        )
+
+
+def _start(store: Store) -> View:
+    root = store.settings.root
+    if not os.path.exists(root):
+        warn_of_owner(root)
+    return store.start()
+
+
+def _is_there(root: str) -> bool:
+    """Return whether there is a namespace directory; raises OSError if that cannot be told."""
+    try:
+        return stat.S_ISDIR(os.stat(root).st_mode)
+    except FileNotFoundError:
+        return False

@@ -8,9 +8,11 @@ this host; no store is started.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import secrets
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -80,17 +82,23 @@ def write_archive(root: str, output: str) -> int:
     """
     Write all files of a store into a gzipped tar, 0600, replacing C{output} once it is whole.
 
-    Returns how many; raises OSError.
+    A link is followed.  Returns how many; raises OSError, also for a device or a pipe, which
+    nobody wants replaced by a file.
     """
-    temporary = f"{output}.{secrets.token_hex(4)}.tmp"
+    target = os.path.realpath(output)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "Not a regular file", output)
+    temporary = os.path.join(os.path.dirname(target), f".cronstable-{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         with os.fdopen(descriptor, "wb") as raw:
             count = _fill(raw, root)
             raw.flush()
             os.fsync(raw.fileno())
-        os.replace(temporary, output)
-    except BaseException:
+        os.replace(temporary, target)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = output
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -111,9 +119,19 @@ def _fill(raw: BinaryIO, root: str) -> int:
 
 
 def verify_archive(archive: str) -> None:
-    """Read an archive to its end; raises L{BadArchive}, or OSError if it is not there."""
-    for _ in archived_files(archive):
-        pass
+    """
+    Read an archive to its end.
+
+    Raises L{BadArchive}, also if no member is part of a store; OSError if it is not there.
+    """
+    if not stat.S_ISREG(os.stat(archive).st_mode):
+        raise BadArchive(f"{archive} is not a regular file, and an archive is read twice")
+    found = [stored is not None for stored in archived_files(archive)]
+    if found and not any(found):
+        raise BadArchive(
+            f"{archive} holds nothing of a store: members are named like records/..., from the"
+            " directory of the namespace on"
+        )
 
 
 def archived_files(archive: str) -> Iterator[StoredFile | None]:
@@ -128,8 +146,12 @@ def archived_files(archive: str) -> Iterator[StoredFile | None]:
                 for member in tar:
                     if member.isdir():
                         continue
-                    content = tar.extractfile(member) if _belongs(member) else None
-                    yield None if content is None else StoredFile(member.name, content.read())
+                    place = _place_of(member)
+                    content = None if place is None else tar.extractfile(member)
+                    if place is None or content is None:
+                        yield None
+                    else:
+                        yield StoredFile(place, content.read())
             while unzipped.read(1 << 20):
                 pass  # Only at its very end does an archive tell whether it is whole.
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -140,15 +162,19 @@ def archived_files(archive: str) -> Iterator[StoredFile | None]:
         raise BadArchive(f"{archive} is not a whole gzipped tar archive: {error}") from None
 
 
-def _belongs(member: tarfile.TarInfo) -> bool:
-    parts = member.name.split("/")
-    plain = member.isreg() and "\\" not in member.name and "\0" not in member.name
-    return (
-        plain
+def _place_of(member: tarfile.TarInfo) -> str | None:
+    """Return where below a namespace directory a member belongs, None if nowhere."""
+    name = member.name.removeprefix("./")  # As C{tar -C DIRECTORY .} writes them.
+    parts = name.split("/")
+    belongs = (
+        member.isreg()
+        and "\\" not in name
+        and "\0" not in name
         and len(parts) >= 2
         and parts[0] in KEPT_AREAS
         and not any(part in ("", ".", "..") for part in parts)
     )
+    return name if belongs else None
 
 
 def put_files(tree: Tree, files: Iterator[StoredFile | None], merge: bool) -> Copied:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
 import os
 import stat
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -122,6 +124,50 @@ class BackupTests(AdminCase):
         self.assertRaises(
             FileNotFoundError, admin.backup, self.settings, self.path("no/such/dir/b.tar.gz")
         )
+
+    def test_not_a_file(self) -> None:
+        """A pipe, a device or a directory is never replaced by an archive."""
+        os.mkfifo(self.path("pipe"))
+        os.mkdir(self.path("directory"))
+        os.symlink("pipe", self.path("link"))
+        for name in ("pipe", "directory", "link"):
+            with self.assertRaises(OSError) as raised:
+                admin.backup(self.settings, self.path(name))
+            self.assertIn(self.path(name), str(raised.exception))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("link")).st_mode))
+        self.assertEqual(len(os.listdir(self.base)), 4)
+
+    def test_through_a_link(self) -> None:
+        """Where a link says that archives go, they go."""
+        os.mkdir(self.path("shelf"))
+        os.symlink("shelf/today.tar.gz", self.path("b.tar.gz"))
+        self.assertEqual(admin.backup(self.settings, self.path("b.tar.gz")).status, 0)
+        self.assertEqual(os.listdir(self.path("shelf")), ["today.tar.gz"])
+        self.assertTrue(os.path.islink(self.path("b.tar.gz")))
+
+    def test_longest_name(self) -> None:
+        """An archive may be called whatever a file may be called."""
+        self.assertEqual(admin.backup(self.settings, self.path("x" * 255)).status, 0)
+
+    def test_full_disk_is_named(self) -> None:
+        """An archive that does not fit is told by its own name."""
+
+        def full(*ignored: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        self.patch(archive, "_fill", full)
+        with self.assertRaises(OSError) as raised:
+            admin.backup(self.settings, self.path("b.tar.gz"))
+        self.assertIn(self.path("b.tar.gz"), str(raised.exception))
+
+    def test_store_behind_a_closed_door(self) -> None:
+        """A store that may not be looked at is not said to be absent."""
+
+        def closed(path: object, **ignored: object) -> os.stat_result:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+        self.patch(os, "stat", closed)
+        self.assertRaises(PermissionError, admin.backup, self.settings, self.path("b.tar.gz"))
 
     def test_failure_keeps_the_older_archive(self) -> None:
         """A backup that fails half-way leaves an older archive whole and nothing beside it."""
@@ -257,6 +303,29 @@ class RestoreTests(AdminCase):
         self.assertIn(f"left out {len(bad) + 2} member(s)", outcome.out[1])
         self.assertEqual(sorted(os.listdir(self.base)), ["a.tar.gz", "source", "target"])
 
+    def test_made_by_tar(self) -> None:
+        """An archive that C{tar} made of the namespace directory is as good as one of ours."""
+        members = {f"./{name}": raw for name, raw in files_of(self.settings).items()}
+        target = self.other()
+        outcome = self.restore(archive_of(self.path("a.tar.gz"), members), target)
+        self.assertEqual((outcome.status, len(outcome.out)), (0, 1))
+        self.assertEqual(files_of(target), files_of(self.settings))
+
+    def test_nothing_of_a_store(self) -> None:
+        """An archive of something else is refused, and nothing is written."""
+        members = {f"default/{name}": raw for name, raw in files_of(self.settings).items()}
+        outcome = self.restore(archive_of(self.path("a.tar.gz"), members), self.other())
+        self.assertEqual(outcome.status, 1)
+        self.assertIn("holds nothing of a store", outcome.err[0])
+        self.assertFalse(os.path.exists(self.path("target")))
+
+    def test_not_a_file(self) -> None:
+        """What could be read only once is refused before it is."""
+        os.mkfifo(self.path("pipe"))
+        outcome = self.restore(self.path("pipe"), self.other())
+        self.assertEqual(outcome.status, 1)
+        self.assertIn("is not a regular file", outcome.err[0])
+
     def test_broken_archive(self) -> None:
         """A cut, damaged or foreign archive is one clear line, and nothing is written."""
         whole = Path(self.backup()).read_bytes()
@@ -334,6 +403,45 @@ class MigrateTests(AdminCase):
         self.assertEqual(self.migrate(full.path, force=True).status, 0)
         store = open_store(full, self.clock)
         self.assertEqual((jobstate.kv_get(store, "s", "k") or {})["value"], "new")
+
+
+class OwnerTests(AdminCase):
+    """What root makes for somebody else."""
+
+    def warnings(self, act: Callable[[], object], owner: int = 1000, root: bool = True) -> int:
+        """Return how often C{act} says that its files will not be readable."""
+        real = os.stat
+        self.patch(admin, "is_root", lambda: root)
+        self.patch(admin.os, "stat", lambda path: OwnedBy(real(path), owner))
+        with self.assertLogs("cronstable.state", "INFO") as logs:
+            admin.log.info("something")
+            act()
+        return sum(f"belongs to user id {owner}" in line for line in logs.output)
+
+    def test_whose_place_it_is(self) -> None:
+        """Root that makes a store where everything is another user's is told."""
+        backup = self.backup()
+        restore = lambda: admin.restore(self.other("a"), backup, False, self.clock)  # noqa: E731
+        self.assertEqual(self.warnings(restore), 1)
+        path = self.path("b")
+        migrate = lambda: admin.migrate(self.settings, path, None, False, self.clock)  # noqa: E731
+        self.assertEqual(self.warnings(migrate), 1)
+        check = lambda: admin.check(open_store(self.other("c"), self.clock))  # noqa: E731
+        self.assertEqual(self.warnings(check), 1)
+        self.assertEqual(self.warnings(check), 0, "it is there now, and nothing is made")
+
+    def test_nothing_to_say(self) -> None:
+        """One's own place, and root's, are as they should be."""
+        for owner, root in ((1000, False), (0, True)):
+            check = lambda: admin.check(open_store(self.other(), self.clock))  # noqa: E731
+            self.assertEqual(self.warnings(check, owner, root), 0)
+
+
+class OwnedBy:
+    """A file's status, but for its owner."""
+
+    def __init__(self, real: os.stat_result, owner: int) -> None:
+        self.st_uid, self.st_mode = owner, real.st_mode
 
 
 class GcTests(SynchronousTestCase):
