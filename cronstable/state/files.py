@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from typing import Protocol
 
@@ -115,6 +116,7 @@ class OsFiles:
             return self._read(path)
         except OSError as error:
             if error.errno != errno.ESTALE:
+                error.filename = error.filename or path
                 raise
         return self._read(path)
 
@@ -126,6 +128,8 @@ class OsFiles:
             more = os.read(descriptor, 65536) if first else b""
             if not more:
                 return first
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file", path)  # It may have no end.
             pieces = [first, more]
             while pieces[-1]:
                 pieces.append(os.read(descriptor, 1 << 20))
@@ -152,6 +156,9 @@ class OsFiles:
             _write_all(descriptor, data)
             if sync:
                 os.fsync(descriptor)
+        except OSError as error:
+            error.filename = error.filename or path  # The system names files that it opens only.
+            raise
         finally:
             os.close(descriptor)
 

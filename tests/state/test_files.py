@@ -197,6 +197,27 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         os.mkfifo(f"{self.base}/p")
         self.assertEqual(OsFiles().read(f"{self.base}/p"), b"")
 
+    def test_without_an_end(self) -> None:
+        """A link to a device is not read until memory is full."""
+        os.symlink("/dev/zero", f"{self.base}/z")
+        self.assertRaises(OSError, OsFiles().read, f"{self.base}/z")
+
+    def test_trouble_names_the_file(self) -> None:
+        """An error that comes after a file was opened says which file that was."""
+        os.mkdir(f"{self.base}/d")
+        self.patch(os, "write", raise_full)
+        for path, act in (
+            (f"{self.base}/d", lambda: OsFiles().read(f"{self.base}/d")),
+            (f"{self.base}/f", lambda: OsFiles().create(f"{self.base}/f", b"x", True)),
+        ):
+            with self.assertRaises(OSError) as raised:
+                act()
+            self.assertEqual(raised.exception.filename, path)
+
+
+def raise_full(*ignored: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
 
 class MemoryFilesTests(FilesContract, SynchronousTestCase):
     """The file system in memory."""
