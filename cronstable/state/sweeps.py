@@ -88,8 +88,11 @@ class Sweeps:
         for shelf in sorted(directories_in(self._tree.files, area)):
             for token in self._tokens(f"{area}/{shelf}", blobs.SUFFIX):
                 path = f"{area}/{shelf}/{token}{blobs.SUFFIX}"
-                if token not in wanted and self._is_old(path):
-                    removed += self._remove([path])
+                try:
+                    if token not in wanted and self._is_old(path):
+                        removed += self._remove([path])
+                except OSError as error:
+                    log.warning("state: could not collect %s: %s", path, error)
         return removed
 
     def _locked(self, lock: str, is_over: Callable[[str], bool], paths: list[str]) -> int:

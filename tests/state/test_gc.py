@@ -441,6 +441,16 @@ class BlobSweepTests(SynchronousTestCase):
         self.store.blobs.put(b"orphan")
         self.assertEqual(self.sweep().blobs_removed, 0)
 
+    def test_one_that_stays(self) -> None:
+        """A payload that cannot be removed is said, and does not keep the others."""
+        self.store.blobs.put(b"another")
+        self.clock.advance(2 * GRACE)
+        self.files.fail("unlink", error=errno.EPERM, match=self.orphan)
+        with self.assertLogs("cronstable.state", "WARNING") as logs:
+            result = self.sweep()
+        self.assertEqual((result.blobs_removed, result.blobs_kept), (1, None))
+        self.assertIn(self.orphan, logs.output[0])
+
     def test_stands_down(self) -> None:
         """If one record or one stream's name cannot be read, no payload goes."""
         self.files.fail("read", error=errno.EIO, match="records/artifacts")
