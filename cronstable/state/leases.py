@@ -15,7 +15,7 @@ from typing import Any, Literal
 import attrs
 
 from cronstable.state import names
-from cronstable.state.encoding import bare, parsed
+from cronstable.state.encoding import GREATEST, LEAST, bare, parsed
 from cronstable.state.errors import Malformed
 from cronstable.state.stats import measured
 from cronstable.state.tree import Part, Sync, names_in
@@ -242,6 +242,8 @@ def _whole(value: Any) -> int:
     fence: int = _number(value, int, "fence")
     if isinstance(value, float) and value != fence:
         raise Malformed("its fence is not a whole number")
+    if not LEAST <= fence < GREATEST:
+        raise Malformed("its fence leaves no room for another")
     return fence
 
 

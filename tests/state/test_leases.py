@@ -87,6 +87,14 @@ class AnswerTests(SynchronousTestCase):
         files.heal()
         self.assertEqual(leases.read("slots/job").fence, 1)  # type: ignore[union-attr]
 
+    def test_last_fence(self) -> None:
+        """A lease whose fence cannot grow is nobody's, like any unreadable one."""
+        store = memory_store()
+        raw = b'{"name":"slots/job","holder":"a","fence":18446744073709551615,"expiresAt":0}'
+        store.tree.files.create(store.tree.path("leases", "slots%2Fjob.lease"), raw, True)
+        answer = store.leases.acquire("slots/job", "b", 30.0)
+        self.assertEqual(answer.why, "unreadable")  # type: ignore[union-attr]
+
     def test_store_that_cannot_be_asked(self) -> None:
         """Without a lock file, or a first lease that can be written, there is no answer."""
         clock = StandingClock()
@@ -191,7 +199,17 @@ class FileTests(SynchronousTestCase):
         bad = {
             "name": ("5", "null"),
             "holder": ("5", "[]"),
-            "fence": ("true", "7.5", '"7.5"', '"x"', "null", "[]", "1e999"),
+            "fence": (
+                "true",
+                "7.5",
+                '"7.5"',
+                '"x"',
+                "null",
+                "[]",
+                "1e999",
+                "18446744073709551615",
+                '"9999999999999999999999999"',
+            ),
             "expiresAt": ("true", '"x"', "null", '"nan"', "1e999"),
         }
 
