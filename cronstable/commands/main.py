@@ -7,6 +7,7 @@ Twisted or the daemon needs is imported unless the daemon is to run.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -14,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
+
+_NOT_PRINTED = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,9 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not trip over it again at exit.
+    except OSError as error:
+        if error.errno not in _NOT_PRINTED or error.filename or sys.stdout is None:
+            raise
+        # The interpreter must not trip again at exit over what stdout did not take.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:  # Else whoever read our output has only gone.
+            print(f"cronstable error: cannot write to stdout: {error}", file=sys.stderr)
         return 1
 
 

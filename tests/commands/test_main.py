@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import cronstable
 from cronstable.commands import main as command
@@ -206,6 +207,17 @@ class TroubleTests(CommandTestCase):
         for argument in ("--help", "--version", "--third-party-licenses"):
             done = self.run_process(argument, stdout=writing, stderr=subprocess.PIPE)
             self.assertEqual((done.returncode, done.stderr), (1, b""), argument)
+
+    def test_no_room_for_output(self) -> None:
+        """Output that does not fit on its disk is one line and status 1, whatever was asked."""
+        config = Path(self.mktemp())
+        config.write_text(f"state:\n  path: {config.resolve()}.d\n")
+        with open("/dev/full", "wb") as full:
+            for argv in (("--version",), ("state", "check", "-c", str(config))):
+                done = self.run_process("-l", "ERROR", *argv, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, 1, argv)
+                self.assertIn(b"cannot write to stdout: [Errno 28]", done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
     def test_odd_bytes(self) -> None:
         """A path that is no text is shown escaped."""
