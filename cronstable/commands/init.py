@@ -86,10 +86,12 @@ def write_starter(directory: str) -> str:
         raise Refused(
             f"{directory} is a file; the starter goes into a directory: name one, or edit the file"
         )
+    from cronstable.config.sources import taken_names
+
     try:
-        present = sorted(filter(_is_loaded, os.listdir(directory)))
+        present = taken_names(directory)
     except FileNotFoundError:
-        present = []
+        present = ()
     except OSError as error:
         raise Refused(f"cannot list {directory}: {error}") from error
     if present:
@@ -104,12 +106,6 @@ def write_starter(directory: str) -> str:
     except OSError as error:
         raise Refused(f"could not write {path}: {error}") from error
     return path
-
-
-def _is_loaded(name: str) -> bool:
-    from cronstable.config.crontab import is_crontab_name, is_yaml_name
-
-    return not name.startswith(("_", ".")) and (is_yaml_name(name) or is_crontab_name(name))
 
 
 def _create(path: str, text: str) -> None:

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from cronstable.config.prefix import filled
-from cronstable.config.values import JobConfig, Report
+from cronstable.config.values import SHORTEST_MASKED, JobConfig, Report
 from cronstable.config.world import World
 from cronstable.schedule import Schedule
 from cronstable.schedule.lint import NOTE, lint
-
-SHORTEST_MASKED = 4
 
 _STANDARD = JobConfig("", "", "", None)
 _HOOKS = (

@@ -22,6 +22,9 @@ ClusterPolicy = Literal["Leader", "PreferLeader", "EveryNode"]
 DEFAULT_SHELL = "" if os.name == "nt" else "/bin/sh"
 """The shell of commands that are text; empty = the platform's own."""
 
+SHORTEST_MASKED = 4
+"""Secrets of fewer characters are not masked in output: they would be found everywhere."""
+
 
 def _names(pairs: Iterable[tuple[str, str]]) -> str:
     """Return the names of C{pairs} for a repr, since their values may be secret."""

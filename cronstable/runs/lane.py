@@ -15,6 +15,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from cronstable.config.values import JobConfig
+from cronstable.runs import tables
 from cronstable.runs.request import Decision, Ticket
 from cronstable.runs.run import Run
 from cronstable.runs.slotbook import SlotTicket
@@ -152,5 +153,5 @@ def close_missed(ticket: Ticket, reason: str) -> None:
     slot = ticket.request.ticket
     if slot is not None and not slot.closed:
         slot.missed(reason)
-    refused = ticket.request.cause in ("manual", "task")
+    refused = ticket.request.cause in tables.ANSWERED
     ticket.decide(Decision("refused" if refused else "skipped", reason))

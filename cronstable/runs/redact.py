@@ -15,11 +15,8 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from cronstable.config.values import JobConfig
+from cronstable.config.values import SHORTEST_MASKED, JobConfig
 from cronstable.runs.secret_patterns import KEY_BEGIN, KEY_BODY, KEY_END, MASK, mask_patterns
-
-SHORTEST = 4
-"""Values of fewer characters are not masked: they would be found everywhere."""
 
 _SHORTEST_PART = 8
 _LONGEST_LINE = 65536
@@ -191,7 +188,7 @@ def forms_of(value: str) -> Iterator[str]:
     Yield every text under which C{value} may appear.
 
     A value of several lines is also looked for line by line, each of at least 8 characters.
-    Nothing for a value of fewer than L{SHORTEST} characters.
+    Nothing for a value of fewer than L{SHORTEST_MASKED} characters.
     """
     parts = {value, value.strip()}
     if "\n" in value.strip():
@@ -199,7 +196,7 @@ def forms_of(value: str) -> Iterator[str]:
             line.strip() for line in value.splitlines() if len(line.strip()) >= _SHORTEST_PART
         }
     for part in parts:
-        if len(part.strip()) >= SHORTEST:
+        if len(part.strip()) >= SHORTEST_MASKED:
             yield from _encodings(part)
 
 

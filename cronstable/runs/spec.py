@@ -84,5 +84,5 @@ def _of_user(uid: int) -> dict[str, str]:
         "HOME": entry.pw_dir,
         "USER": entry.pw_name,
         "LOGNAME": entry.pw_name,
-        "SHELL": entry.pw_shell or "/bin/sh",
+        "SHELL": entry.pw_shell or DEFAULT_SHELL,
     }

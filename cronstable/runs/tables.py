@@ -16,6 +16,9 @@ from cronstable.runs.record import Cause
 
 CAUSES: tuple[Cause, ...] = ("scheduled", "boot", "retry", "catchup", "manual", "task")
 
+ANSWERED: frozenset[Cause] = frozenset(("manual", "task"))
+"""Causes behind which somebody waits to be told: a no is a refusal, and no slot is skipped."""
+
 Answer = Literal["-", "skip", "row", "miss", "defer", "refuse"]
 
 MEANINGS: Mapping[str, str] = {
@@ -115,7 +118,7 @@ def claim_answer(claim: str, cause: Cause) -> Answer:
     for row in CLAIMS:
         if row.claim == claim:
             return row.answer(cause)
-    return "refuse" if cause in ("manual", "task") else "skip"
+    return "refuse" if cause in ANSWERED else "skip"
 
 
 _ROWS: dict[Cause, tuple[tuple[str, Answer, bool], ...]] = {
