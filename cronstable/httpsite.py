@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from urllib.parse import parse_qsl
 
 from twisted.internet.protocol import connectionDone
 from twisted.web.http import HTTPChannel
@@ -20,8 +21,14 @@ class PlainRequest(Request):
 
     def query(self, name: str) -> str | None:
         """Return the first query parameter called C{name}, None when there is none."""
-        values = self.args.get(name.encode("ascii"))
-        return values[0].decode("utf-8", "replace") if values else None
+        return self.parameters.get(name)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The query, each parameter as it came first; only C{&} stands between two."""
+        # Twisted's own C{args} are cut at semicolons too, which belong to names and keys.
+        query = self.uri.partition(b"?")[2].decode("ascii", "replace")
+        return dict(reversed(parse_qsl(query, keep_blank_values=True)))
 
     def abort(self) -> None:
         """Give the client up, with its connection."""

@@ -48,6 +48,12 @@ class KeyTests(DocumentCase):
         self.assertIs(self.world.get("/v1/kv/get?key=k").json()["value"], None)
         self.assertEqual(self.world.ask("POST", "/v1/kv/set").error, "key is required")
 
+    def test_in_a_query(self) -> None:
+        """What is a query's is cut at ampersands only, and the first of a name counts."""
+        self.post("kv/set", key="a;b=c", value=1)
+        for query in ("key=a;b=c", "key=a%3Bb%3Dc&key=z", "scope=&key=a;b=c&x"):
+            self.assertEqual(self.world.get(f"/v1/kv/get?{query}").json()["value"], 1, query)
+
     def test_list(self) -> None:
         """All keys of a scope are listed in their order, with their values."""
         for key in ("b", "a/b", "A"):
