@@ -107,7 +107,7 @@ async def release(call: Call) -> dict[str, Any]:
 def _seconds(asked: Any) -> float:
     try:
         ttl = float(asked or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise bad("ttl must be a number") from None
     if not math.isfinite(ttl):
         raise bad("ttl must be a finite number")
