@@ -54,6 +54,14 @@ class KeyTests(DocumentCase):
         for query in ("key=a;b=c", "key=a%3Bb%3Dc&key=z", "scope=&key=a;b=c&x"):
             self.assertEqual(self.world.get(f"/v1/kv/get?{query}").json()["value"], 1, query)
 
+    def test_gone(self) -> None:
+        """Nobody hears of a client that goes away before the store has answered."""
+        self.world.store.hold()
+        connection = self.world.send("GET", "/v1/kv/get?key=k")
+        connection.lose()
+        with self.assertNoLogs("cronstable.jobapi"):
+            self.world.store.go_on()
+
     def test_list(self) -> None:
         """All keys of a scope are listed in their order, with their values."""
         for key in ("b", "a/b", "A"):
