@@ -51,11 +51,6 @@ def to_text(value: object, *, around: int = 0) -> str:
     return text
 
 
-def check_portable(value: object) -> None:
-    """Raise L{NotPortable} unless C{value} can be stored inside a document's body."""
-    to_text(value, around=2)
-
-
 def enveloped(data: Mapping[str, Any]) -> bytes:
     """Return the bytes of a record or document that holds C{data}."""
     return to_text({"data": data, "schemaVersion": SCHEME}).encode("utf-8")

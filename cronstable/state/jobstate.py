@@ -13,7 +13,7 @@ import attrs
 from cronstable.state import names
 from cronstable.state.blobs import Incoming
 from cronstable.state.documents import Change, Leave, Put, Remove
-from cronstable.state.encoding import Data, check_portable, to_text
+from cronstable.state.encoding import Data, to_text
 from cronstable.state.errors import StoreError, Unreadable
 from cronstable.state.store import Store
 from cronstable.state.streams import artifacts
@@ -238,11 +238,9 @@ def _scope(scope: str) -> str:
 
 
 def _check_value(value: object, max_bytes: int) -> None:
-    check_portable(value)
-    if max_bytes > 0:
-        size = len(to_text(value).encode("utf-8"))
-        if size > max_bytes:
-            raise TooLarge("the value", size, max_bytes)
+    size = len(to_text(value, around=2).encode("utf-8"))
+    if 0 < max_bytes < size:
+        raise TooLarge("the value", size, max_bytes)
 
 
 def _is_held(claim: Data, now: float) -> bool:

@@ -64,11 +64,11 @@ class WritingTests(SynchronousTestCase):
     def test_depth(self) -> None:
         """128 containers within each other are the most, the envelope and its data included."""
         encoding.enveloped({"value": nested(126)})
-        encoding.check_portable(nested(126))
+        encoding.to_text(nested(126), around=2)
         for refused in (
             lambda: encoding.enveloped({"value": nested(127)}),
-            lambda: encoding.check_portable(nested(127)),
-            lambda: encoding.check_portable(nested(100_000)),
+            lambda: encoding.to_text(nested(127), around=2),
+            lambda: encoding.to_text(nested(100_000), around=2),
         ):
             self.assertRaises(NotPortable, refused)
 
