@@ -246,7 +246,8 @@ class StoreService(Service):
     async def reconcile(self, config: StateConfig | None) -> None:
         """Put a C{state} section in force; a store that changes writes out its queue first."""
         opened = self._opened
-        if opened is not None and opened.config == config:
+        if opened is not None and config is not None and _same_store(opened.config, config):
+            opened.config = config
             return
         if opened is not None:
             await self.close()
@@ -313,6 +314,11 @@ class StoreService(Service):
         self._dropped_before += opened.writes.dropped
         self._opened = None
         opened.stop()
+
+
+def _same_store(one: StateConfig, other: StateConfig) -> bool:
+    """Return whether the sections differ at most in what is served to jobs."""
+    return attrs.evolve(one, job_api=other.job_api) == other
 
 
 async def _nothing() -> None:

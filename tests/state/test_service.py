@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from cronstable.clock import Clock, ManualClock, SystemClock
-from cronstable.config.sections_values import StateConfig
+from cronstable.config.sections_values import JobApiConfig, StateConfig
 from cronstable.state.faults import FaultyFiles
 from cronstable.state.memory import MemoryFiles
 from cronstable.state.service import StoreOff, StoreService
@@ -187,6 +187,13 @@ class ChangeTests(ServiceCase):
         self.successResultOf(self.use(STATE))
         self.successResultOf(self.use(StateConfig(path="/state")))
         self.assertEqual(self.ups, 1)
+
+    def test_served_otherwise(self) -> None:
+        """A store stays up when only what jobs may ask of it changes."""
+        self.successResultOf(self.use(STATE))
+        changed = attrs.evolve(STATE, job_api=JobApiConfig(max_value_bytes=10))
+        self.successResultOf(self.use(changed))
+        self.assertEqual((self.ups, self.service.config), (1, changed))
 
     def test_flush_is_bounded(self) -> None:
         """A store that hangs holds up its own end for five seconds."""
