@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from cronstable.state import names
+from cronstable.state import names, stems
 from cronstable.state.documents import BODY
 from cronstable.state.leases import Lease
 from cronstable.state.stats import measured
@@ -62,32 +62,32 @@ class Inventory:
 
 @measured("inventory")
 def take(store: Store) -> Inventory:
-    """Count what is in a store; raises OSError if it cannot be listed."""
+    """Count what is in a store; raises OSError if its areas cannot be listed."""
     streams = [
-        (token, store.stream_name(token), len(store.records.files(token)))
+        (token, store.stream_name(token), _files(store, "records", token, stems.SUFFIX))
         for token in store.stream_tokens()
     ]
     namespaces = [
-        (token, names.name_of(token), _documents(store, token))
+        (token, names.name_of(token), _files(store, "docs", token, BODY))
         for token in directories_in(store.tree.files, store.tree.path("docs"))
     ]
     leases, all_leases = store.leases.all()
-    unnamed = any(name is None for _, name, _ in streams + namespaces)
+    in_doubt = any(name is None or count is None for _, name, count in streams + namespaces)
     return Inventory(
         records=_grouped(streams),
         documents=_grouped(namespaces),
         leases=tuple(leases),
         quarantined=len(names_in(store.tree.files, store.tree.path("quarantine"))),
-        complete=all_leases and not unnamed,
+        complete=all_leases and not in_doubt,
     )
 
 
-def _grouped(found: Iterable[tuple[str, str | None, int]]) -> dict[str, Group]:
+def _grouped(found: Iterable[tuple[str, str | None, int | None]]) -> dict[str, Group]:
     """Group by what stands before the first slash; the unnameable stand under their token."""
     scopes: dict[str, list[Scope]] = {}
     for token, name, count in found:
         prefix, _, rest = (token.replace("%2F", "/", 1) if name is None else name).partition("/")
-        scopes.setdefault(prefix, []).append(Scope(rest, count))
+        scopes.setdefault(prefix, []).append(Scope(rest, count or 0))
     return {
         prefix: Group(
             sum(scope.count for scope in scopes[prefix]),
@@ -97,6 +97,10 @@ def _grouped(found: Iterable[tuple[str, str | None, int]]) -> dict[str, Group]:
     }
 
 
-def _documents(store: Store, token: str) -> int:
-    files = names_in(store.tree.files, store.tree.path("docs", token))
-    return sum(file.endswith(BODY) for file in files)
+def _files(store: Store, area: str, token: str, suffix: str) -> int | None:
+    """Return how many files of a kind a directory has, None if it cannot be listed."""
+    try:
+        files = names_in(store.tree.files, store.tree.path(area, token))
+    except OSError:
+        return None
+    return sum(file.endswith(suffix) for file in files)

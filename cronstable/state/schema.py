@@ -40,14 +40,24 @@ def migrate(
     """
     counts = dict.fromkeys(attrs.fields_dict(Migration), 0)
     for path, in_stream in _paths(store):
-        counts[_treat(store, path, in_stream, dry_run, upgrades)] += 1
+        kind = _treat(store, path, in_stream, dry_run, upgrades)
+        if kind is not None:
+            counts[kind] += 1
     return Migration(**counts)
 
 
 def _paths(store: Store) -> Iterator[tuple[str, bool]]:
-    """Yield every record's path, and whether it is in a stream rather than set aside."""
+    """
+    Yield every record's path, and whether it is in a stream rather than set aside.
+
+    A stream that cannot be listed stands for a record that cannot be read.
+    """
     for token in store.stream_tokens():
-        for file in store.records.files(token):
+        try:
+            files = store.records.files(token)
+        except OSError:
+            files = [""]
+        for file in files:
             yield store.tree.path("records", token, file), True
     for name in sorted(names_in(store.tree.files, store.tree.path("quarantine"))):
         yield store.tree.path("quarantine", name), False
@@ -55,13 +65,15 @@ def _paths(store: Store) -> Iterator[tuple[str, bool]]:
 
 def _treat(
     store: Store, path: str, in_stream: bool, dry_run: bool, upgrades: Mapping[object, Convert]
-) -> str:
-    """Convert one record if that is due; return the name of what it counts as."""
+) -> str | None:
+    """Convert one record if that is due; return the name of what it counts as, None if it went."""
     raw = b""
     try:
         raw = store.tree.files.read(path)
         opened(raw)
         return "current" if in_stream else "unreadable"
+    except FileNotFoundError:
+        return None
     except (OSError, Malformed):
         return "unreadable"
     except Foreign as foreign:

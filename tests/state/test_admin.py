@@ -15,8 +15,10 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import admin, archive, jobstate, schema
+from cronstable.state.faults import FaultyFiles
 from cronstable.state.instants import to_text
 from cronstable.state.manifests import Names, manifest
+from cronstable.state.memory import MemoryFiles
 from cronstable.state.schema import Migration
 from cronstable.state.store import Store, StoreSettings, open_store
 from tests.state.support import NOW, StandingClock, disk_store, memory_store
@@ -581,6 +583,26 @@ class MigrateSchemaTests(SynchronousTestCase):
         self.assertEqual(schema.migrate(store, upgrades=upgrades), expected)
         found = store.records.read("runs/j")
         self.assertEqual(found, [{"new": 0}, {"new": 1}, {"k": 1}])
+
+    def test_beside_a_pruning_daemon(self) -> None:
+        """A record that goes meanwhile counts as nothing."""
+        clock = StandingClock()
+        files = FaultyFiles(MemoryFiles(clock.now))
+        store = memory_store(clock, files)
+        store.records.append("runs/j", {})
+        files.fail("read", error=errno.ENOENT, match="runs%2Fj")
+        self.assertEqual(schema.migrate(store), Migration(current=1))
+
+    def test_stream_that_cannot_be_listed(self) -> None:
+        """A stream behind a closed door counts as one that cannot be read; the rest is done."""
+        clock = StandingClock()
+        files = FaultyFiles(MemoryFiles(clock.now))
+        store = memory_store(clock, files)
+        for job in ("open", "shut"):
+            store.records.append(f"runs/{job}", {})
+        for operation in ("names", "read"):
+            files.fail(operation, error=errno.EACCES, match="shut")
+        self.assertEqual(schema.migrate(store), Migration(current=2, unreadable=1))
 
     def test_failure(self) -> None:
         """A record that cannot be converted is counted, stays, and makes the action fail."""

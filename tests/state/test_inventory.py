@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import inventory, jobstate
+from cronstable.state.faults import FaultyFiles
 from cronstable.state.inventory import Group, Scope
+from cronstable.state.memory import MemoryFiles
 from tests.state.support import StandingClock, disk_store, memory_store, unpack_tree
 
 
@@ -54,3 +58,16 @@ class InventoryTests(SynchronousTestCase):
         taken = inventory.take(store)
         self.assertEqual((taken.quarantined, taken.complete), (1, False))
         self.assertEqual(taken.records["runs"].streams, 1)
+
+    def test_one_that_cannot_be_listed(self) -> None:
+        """A directory that cannot be listed does not hide the others."""
+        files = FaultyFiles(MemoryFiles(lambda: 5.0))
+        store = memory_store(files=files)
+        for job in ("open", "shut"):
+            store.records.append(f"runs/{job}", {})
+            jobstate.kv_set(store, job, "k", 1)
+        files.fail("names", error=errno.EACCES, match="shut")
+        taken = inventory.take(store)
+        self.assertEqual(taken.records["runs"], Group(1, (Scope("open", 1), Scope("shut", 0))))
+        self.assertEqual(taken.documents["kv"].count, 1)
+        self.assertFalse(taken.complete)
