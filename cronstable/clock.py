@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import Clock as _TaskClock
 
+from cronstable import platform
+
 
 class Clock(Protocol):
     """What a component may ask about time."""
@@ -44,7 +46,7 @@ class SystemClock:
 
     def awake_and_asleep(self) -> float:
         """Return CLOCK_BOOTTIME where the system has it, else the monotonic clock."""
-        return boottime()
+        return platform.seconds_since_boot()
 
 
 class ManualClock(_TaskClock):
@@ -74,12 +76,6 @@ class ManualClock(_TaskClock):
         """Let the host sleep: the wall clock goes on, timers and monotonic time do not."""
         self._offset += seconds
         self._asleep += seconds
-
-
-def boottime() -> float:
-    """Return seconds since boot including suspend, or monotonic seconds where unknown."""
-    clock_id = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock_id is None else time.clock_gettime(clock_id)
 
 
 def use_monotonic_timers(reactor: Any) -> None:

@@ -19,9 +19,14 @@ class Identity:
     """A random token of this process, 32 hex digits."""
 
     @property
+    def process(self) -> str:
+        """What names this process in records and in the references of its runs, 12 hex digits."""
+        return self.instance[:12]
+
+    @property
     def holder(self) -> str:
         """How this process signs what it holds in a store: its host and a token of its own."""
-        return f"{self.host}#{self.instance[:12]}"
+        return f"{self.host}#{self.process}"
 
 
 def this_process(pid: int, node_name: str | None = None) -> Identity:

@@ -103,6 +103,12 @@ def boot_identity(proc: Path = Path("/proc")) -> BootIdentity:
     return BootIdentity(boot_id, boot_time)
 
 
+def seconds_since_boot() -> float:
+    """Return seconds since boot, suspended ones too; monotonic ones where that is not known."""
+    clock_id = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock_id is None else time.clock_gettime(clock_id)
+
+
 def _kernel_boot_time() -> float | None:
     try:
         import psutil

@@ -172,7 +172,7 @@ class Hunt:
 
     @property
     def _holder(self) -> str:
-        return f"{self.identity.host}#{self.identity.instance[:12]}#{self.token}"
+        return f"{self.identity.holder}#{self.token}"
 
     def _is_good(self, caught: Caught) -> bool:
         """Return whether a permit is still wanted, and its lease has not run out on the way."""

@@ -77,11 +77,6 @@ class Inflight:
         self._seen: set[tuple[str, object, object]] = set()
         self._survivors: dict[str, Survivor] = {}
 
-    @property
-    def process(self) -> str:
-        """What names this process in records."""
-        return self._identity.instance[:12]
-
     def opened(self, job: JobConfig, pid: int | None, started_at: float) -> None:
         """The first of the job's live runs has started."""
         if not self._store.configured or job.name in self._open:
@@ -158,7 +153,10 @@ class Inflight:
         for record in reversed(records):
             if record.get("reason") == "reconciled-takeover":
                 return None
-            if record.get("host") == self._identity.host and record.get("proc") != self.process:
+            if (
+                record.get("host") == self._identity.host
+                and record.get("proc") != self._identity.process
+            ):
                 return record if record.get("kind") == "open" else None
         return None
 
@@ -194,7 +192,7 @@ class Inflight:
         record = self._open[job.name] = {
             "kind": "open",
             "host": self._identity.host,
-            "proc": self.process,
+            "proc": self._identity.process,
             "pid": pid,
             "startedAt": to_text(started_at),
             "jobDigest": self._digest(job),
@@ -205,7 +203,7 @@ class Inflight:
         return {
             "kind": "closed",
             "host": self._identity.host,
-            "proc": self.process,
+            "proc": self._identity.process,
             "reason": reason,
             "at": to_text(self._clock.now()),
         }

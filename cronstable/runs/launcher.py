@@ -45,13 +45,13 @@ class Launcher:
         self._base = dict(base_environment)
         self._specs: dict[str, tuple[JobConfig, LaunchSpec]] = {}
         self._refs = itertools.count(1)
-        self._ref_prefix = identity.instance[:12]
+        self._process = identity.process
 
     def make(
         self, keeper: RunKeeper, job: JobConfig, ticket: Ticket, holds: tuple[Any, ...]
     ) -> Run:
         """Return a run of C{job} that is not launched yet, with a name of its own."""
-        ref = f"{self._ref_prefix}-{next(self._refs)}"
+        ref = f"{self._process}-{next(self._refs)}"
         return Run(
             keeper,
             ref,

@@ -1,4 +1,4 @@
-"""Large JSON documents: texts of many things joined in pieces, sent as they are or compressed."""
+"""Large documents: texts of many things joined in pieces, sent as they are or compressed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,44 @@ TOGETHER = 256
 
 
 class Document:
-    """A tag, the bytes that it stands for, and those compressed once somebody wants them."""
+    """
+    The bytes of a document, compressed once somebody wants that, and the tag that stands for them.
 
-    def __init__(self, house: House, tag: str, pieces: Sequence[bytes]) -> None:
+    Without a tag nobody is told that a document has not changed.  C{vary} names the headers of a
+    request that the answer depends on.
+    """
+
+    def __init__(
+        self,
+        house: House,
+        tag: str | None,
+        pieces: Sequence[bytes],
+        content_type: str = JSON,
+        vary: str = "Accept-Encoding",
+    ) -> None:
         self.tag = tag
         self.pieces = pieces
         self.size = sum(map(len, pieces))
         self._clock = house.clock
+        self._type = content_type
+        self._vary = vary
         self._gzipped = Once(lambda: compressed(house.reactor, b"".join(pieces)))
 
     async def answer(self, request: ApiRequest) -> bytes:
         """Answer with it, or with 304 when the client has it."""
-        if matches(request, self.tag):
+        if self.tag is not None and matches(request, self.tag):
             return not_modified(request, self.tag)
         pieces, size = self.pieces, self.size
         gzipped = request.accepts_gzip and size >= LEAST_COMPRESSED
         if gzipped:
             pieces = [await self._gzipped.get()]
             size = len(pieces[0])
-        sent = send(request, self._clock, pieces, JSON, size)
+        sent = send(request, self._clock, pieces, self._type, size)
         if gzipped:
             request.setHeader("Content-Encoding", "gzip")
-        request.setHeader("Vary", "Accept-Encoding")
-        request.setHeader("ETag", self.tag)
+        request.setHeader("Vary", self._vary)
+        if self.tag is not None:
+            request.setHeader("ETag", self.tag)
         return await sent
 
 
