@@ -80,11 +80,17 @@ def migrate(
     force: bool,
     clock: StoreClock,
 ) -> Outcome:
-    """Copy the store to another path, another namespace, or both."""
+    """
+    Copy the store to another path, another namespace, or both.
+
+    C{deployment_id} None keeps the namespace; empty means the default one, as in a configuration.
+    """
+    if not destination.strip():
+        return refused("the destination is blank")
     target = attrs.evolve(
         settings,
         path=os.path.abspath(os.path.expanduser(destination)),
-        deployment_id=deployment_id or settings.deployment_id,
+        deployment_id=settings.deployment_id if deployment_id is None else deployment_id,
         fsync="never",
     )
     source_root, target_root = os.path.realpath(settings.root), os.path.realpath(target.root)

@@ -374,6 +374,13 @@ class MigrateTests(AdminCase):
             self.assertEqual(files_of(copy), files_of(self.settings))
             self.assert_private(target)
 
+    def test_back_to_the_default_namespace(self) -> None:
+        """An empty name of a namespace is what it is in a configuration."""
+        self.migrate(self.path("b"), "B")
+        outcome = admin.migrate(self.other("b", "B"), self.path("c"), "", False, self.clock)
+        self.assertEqual(outcome.status, 0)
+        self.assertEqual(files_of(self.other("c")), files_of(self.settings))
+
     def test_other_namespace_of_the_same_path(self) -> None:
         """A namespace beside the source is a fine destination."""
         self.assertEqual(self.migrate(self.settings.path, "other").status, 0)
@@ -384,6 +391,7 @@ class MigrateTests(AdminCase):
             (self.settings.path, None, "outside"),
             (os.path.join(self.settings.root, "docs"), None, "outside"),
             (self.filled("full").settings.path, None, "not empty"),
+            (" ", "other", "blank"),
         ):
             outcome = self.migrate(target, deployment)
             self.assertEqual(outcome.status, 1)
