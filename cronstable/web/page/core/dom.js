@@ -40,6 +40,11 @@ export function icon(name, extra = "") {
   );
 }
 
+// A button that reads as the name of a job.
+export function nameButton(name, onClick) {
+  return h("button", { type: "button", class: "job-name", text: name, on: { click: onClick } });
+}
+
 // A button with an icon and a label that is read aloud and shown on hover.
 export function iconButton(name, label, onClick, props = {}) {
   return h(

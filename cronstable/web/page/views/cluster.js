@@ -3,6 +3,7 @@
 import { arrange, h, icon, setText } from "../core/dom.js";
 import { absolute, ago, parseInstant } from "../core/time.js";
 import { clusterTrouble } from "./alerts.js";
+import { table } from "./plain-table.js";
 
 // Each state of a peer has a form and a word of its own.
 const PEER = {
@@ -83,40 +84,26 @@ function peerTable(cluster, jobs, now) {
     "Seen",
     "Last error",
   ].filter((text) => text !== null);
-  return h(
-    "table",
-    { class: "plain" },
-    h(
-      "thead",
-      {},
-      h(
+  return table(
+    heads,
+    cluster.peers.map((peer) => {
+      const [shape, kind] = PEER[peer.status] ?? PEER.unknown;
+      const seen = parseInstant(peer.last_seen);
+      return h(
         "tr",
         {},
-        heads.map((text) => h("th", { text, scope: "col" })),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      cluster.peers.map((peer) => {
-        const [shape, kind] = PEER[peer.status] ?? PEER.unknown;
-        const seen = parseInstant(peer.last_seen);
-        return h(
-          "tr",
-          {},
-          h("td", {}, h("span", { class: `state is-${kind}` }, icon(shape), peer.status)),
-          h("td", { text: peer.host }),
-          h("td", { text: peer.node_name ?? "–" }),
-          spread
-            ? h("td", {
-                text: String(jobs.filter((job) => job.raw.clusterOwner === peer.node_name).length),
-              })
-            : null,
-          h("td", { class: "mono", text: (peer.job_set_id ?? "–").slice(0, 11), title: peer.job_set_id }),
-          h("td", { text: seen === null ? "–" : ago(seen, now), title: seen && absolute(seen, null) }),
-          h("td", { class: "wide soft", text: peer.last_error ?? "" }),
-        );
-      }),
-    ),
+        h("td", {}, h("span", { class: `state is-${kind}` }, icon(shape), peer.status)),
+        h("td", { text: peer.host }),
+        h("td", { text: peer.node_name ?? "–" }),
+        spread
+          ? h("td", {
+              text: String(jobs.filter((job) => job.raw.clusterOwner === peer.node_name).length),
+            })
+          : null,
+        h("td", { class: "mono", text: (peer.job_set_id ?? "–").slice(0, 11), title: peer.job_set_id }),
+        h("td", { text: seen === null ? "–" : ago(seen, now), title: seen && absolute(seen, null) }),
+        h("td", { class: "wide soft", text: peer.last_error ?? "" }),
+      );
+    }),
   );
 }

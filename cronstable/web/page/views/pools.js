@@ -1,6 +1,6 @@
 // Pools: how many slots are taken, who waits and why.
 
-import { arrange, h } from "../core/dom.js";
+import { arrange, h, nameButton } from "../core/dom.js";
 import { segment } from "../core/api.js";
 import { ago, plural } from "../core/time.js";
 
@@ -41,12 +41,7 @@ function poolBox(pool, app) {
       h(
         "td",
         {},
-        h("button", {
-          type: "button",
-          class: "job-name",
-          text: entry.job,
-          on: { click: () => app.openJob(entry.job) },
-        }),
+        nameButton(entry.job, () => app.openJob(entry.job)),
       ),
       h("td", { text: entry.state === "queued" ? "waiting" : entry.state }),
       h("td", { class: "soft", text: `since ${ago(entry.queuedAt * 1000, now)}` }),

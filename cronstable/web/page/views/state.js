@@ -1,6 +1,6 @@
 // The durable store: what is in it, counted, and how it fares. Asked for only while it is open.
 
-import { choice, h, setAttr, setText } from "../core/dom.js";
+import { choice, h, nameButton, setAttr, setText } from "../core/dom.js";
 import { absolute, plural, span } from "../core/time.js";
 import { recordTable, table } from "./plain-table.js";
 import { numbers } from "./tab-history.js";
@@ -186,12 +186,7 @@ function createInspector(app) {
           {},
           closed
             ? h("span", { class: "job-name", text: name || kind })
-            : h("button", {
-                type: "button",
-                class: "job-name",
-                text: name || kind,
-                on: { click: () => drill(kind, name) },
-              }),
+            : nameButton(name || kind, () => drill(kind, name)),
         ),
         h("td", { class: "right", text: count.toLocaleString("en-GB") }),
       );

@@ -1,6 +1,6 @@
 // The incident timeline: the latest finished run of every job, newest first, with what goes together.
 
-import { arrange, h, icon, setText } from "../core/dom.js";
+import { arrange, h, icon, nameButton, setText } from "../core/dom.js";
 import { absolute, ago, took } from "../core/time.js";
 import { exitWords, outcomeStatus, outcomeWord } from "../model/job.js";
 import { groupFailures, plainReason } from "../model/verdict.js";
@@ -83,16 +83,9 @@ export function openTimeline(app, overlays) {
       { class: set ? "together" : "" },
       h("time", { class: "soft", text: ago(job.lastAt, now), title: absolute(job.lastAt, job.zone) }),
       h("span", { class: `state is-${status}` }, icon(status), outcomeWord(run.outcome)),
-      h("button", {
-        type: "button",
-        class: "job-name",
-        text: job.name,
-        on: {
-          click: () => {
-            overlays.close();
-            app.openJob(job.name, "log");
-          },
-        },
+      nameButton(job.name, () => {
+        overlays.close();
+        app.openJob(job.name, "log");
       }),
       set
         ? h("span", {

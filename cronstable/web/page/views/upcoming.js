@@ -1,6 +1,6 @@
 // What comes next: eight fires with a countdown, and the next ten minutes as a strip.
 
-import { h, s, setAttr, setText } from "../core/dom.js";
+import { h, nameButton, s, setAttr, setText } from "../core/dom.js";
 import { absolute, plural, until } from "../core/time.js";
 import { allComing } from "../model/coming.js";
 
@@ -53,12 +53,7 @@ export function createUpcoming(app) {
           "li",
           {},
           h("span", { class: "when", text: until(job.nextAt, now), title: absolute(job.nextAt, job.zone) }),
-          h("button", {
-            type: "button",
-            class: "job-name",
-            text: job.name,
-            on: { click: () => app.openJob(job.name, "schedule") },
-          }),
+          nameButton(job.name, () => app.openJob(job.name, "schedule")),
           h("span", { class: "soft", text: job.raw.paused ? "paused: will be skipped" : "" }),
         ),
       ),

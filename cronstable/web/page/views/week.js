@@ -1,6 +1,6 @@
 // The week: seven days from today in the time of this browser; busy jobs stand apart.
 
-import { h } from "../core/dom.js";
+import { h, nameButton } from "../core/dom.js";
 import { clockTime, plural } from "../core/time.js";
 import { allComing } from "../model/coming.js";
 import { scheduleWords } from "../model/words.js";
@@ -78,12 +78,7 @@ export function createWeek(app) {
     const names = (list) =>
       list.flatMap((job, i) => [
         i ? h("br") : "",
-        h("button", {
-          type: "button",
-          class: "job-name",
-          text: job.name,
-          on: { click: () => app.openJob(job.name, "schedule") },
-        }),
+        nameButton(job.name, () => app.openJob(job.name, "schedule")),
       ]);
     const more =
       jobs.length > 2
@@ -122,12 +117,7 @@ export function createWeek(app) {
             h("span", { class: "soft", text: `${words}: ` }),
             ...jobs.slice(0, 5).flatMap((job, i) => [
               i ? ", " : "",
-              h("button", {
-                type: "button",
-                class: "job-name",
-                text: job.name,
-                on: { click: () => app.openJob(job.name, "schedule") },
-              }),
+              nameButton(job.name, () => app.openJob(job.name, "schedule")),
             ]),
             jobs.length > 5
               ? h("span", { class: "faint", text: ` and ${plural(jobs.length - 5, "more", "more")}` })
