@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime, timezone
+
 from tests.browser.base import BrowserTestCase
 
 
@@ -97,6 +100,22 @@ class TokenTests(BrowserTestCase):
 
 class AnswerTests(BrowserTestCase):
     """What the daemon answers to an action is said where it was asked."""
+
+    def test_held_output_names_its_holder(self) -> None:
+        """A run whose process is gone says who keeps it open, and since when it runs."""
+        fake = self.serve()
+        fake.by_name["import-orders"].extra["instances"] = [
+            {
+                "started_at": datetime.fromtimestamp(time.time() - 7300, timezone.utc).isoformat(),
+                "state": "exited",
+                "output_held_by": [{"pid": 77, "command": "helper"}],
+            }
+        ]
+        self.open(fake.url, "#job/import-orders")
+        self.browser.wait("the drawer", "return !document.querySelector('.drawer').hidden")
+        facts = self.browser.text(".drawer")
+        self.assertIn("helper (pid 77)", facts)
+        self.assertIn("for 2 h", facts)
 
     def test_queued_start_tells_its_place(self) -> None:
         """A start of a pooled job says its number in the queue."""

@@ -272,3 +272,16 @@ class VerdictTests(ModelTestCase):
                 "failed",
             ],
         )
+
+    def test_running_since(self) -> None:
+        """The daemon tells since when a job runs; where it does not, the page has a bound only."""
+        raw = {"name": "a", "enabled": True, "running": True, "last_run": None, "command": "x"}
+        told = [{"started_at": "2026-01-01T00:00:00+00:00"}, {"started_at": None}]
+        got = self.call(
+            "model/job.js",
+            "return args[0].map(raw => m.ingest([raw], 5000, new Map())[0])"
+            ".map(job => [job.runningSince, job.sawStart])",
+            [{**raw, "instances": told}, raw, {**raw, "running": False}],
+        )
+        start = millis("2026-01-01T00:00:00Z")
+        self.assertEqual(got, [[start, True], [5000, False], [None, False]])

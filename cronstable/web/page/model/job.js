@@ -56,6 +56,7 @@ function view(raw, index, receivedAt, old) {
     raw.scheduled_in === null || raw.scheduled_in === undefined
       ? null
       : steady(receivedAt + raw.scheduled_in * 1000, old?.nextAt);
+  const told = (raw.instances ?? []).map((each) => parseInstant(each.started_at)).filter((at) => at !== null);
   return {
     raw,
     index,
@@ -67,9 +68,9 @@ function view(raw, index, receivedAt, old) {
     lastAt,
     startedAt: last ? parseInstant(last.started_at) : null,
     nextAt,
-    // Seen to start, or running already when this page first looked: then it is a bound only.
-    runningSince: raw.running ? (old?.runningSince ?? receivedAt) : null,
-    sawStart: raw.running ? (old ? (old.raw.running ? old.sawStart : true) : false) : false,
+    // Told, seen, or running already when this page first looked: then it is a bound only.
+    runningSince: raw.running ? (told.length ? Math.max(...told) : (old?.runningSince ?? receivedAt)) : null,
+    sawStart: raw.running && (told.length > 0 || (old ? !old.raw.running || old.sawStart : false)),
     zone: raw.timezone ?? (raw.utc ? "UTC" : null),
     haystack:
       old && old.raw.command === raw.command ? old.haystack : `${raw.name}\n${raw.command}`.toLowerCase(),

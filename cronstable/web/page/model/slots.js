@@ -294,6 +294,6 @@ function kindOf(outcome) {
 
 // When the instance that runs now has started: {at, exact}; not exact is the time since this page has seen it.
 export function runningStart(found, job) {
-  const [newest] = found ? liveStarts(found, job) : [];
+  const [newest] = found && !job.raw.instances ? liveStarts(found, job) : [];
   return { at: newest ?? job.runningSince, exact: newest !== undefined || job.sawStart };
 }

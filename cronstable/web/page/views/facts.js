@@ -34,6 +34,9 @@ export function factsOf(job, app, now) {
         .join(", "),
     ]);
   }
+  const holders = (raw.instances ?? []).flatMap((each) => each.output_held_by);
+  if (holders.length)
+    facts.push(["Output held by", holders.map((each) => `${each.command} (pid ${each.pid})`).join(", ")]);
   const run = raw.last_run;
   facts.push([
     "Last run",
