@@ -11,7 +11,7 @@ from typing import Protocol
 
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
-from cronstable.metrics.interfaces import NOTHING, JobFacts, Lane, Operation, StateStats
+from cronstable.metrics.interfaces import NOTHING, JobFacts, StateStats
 from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaWatch
@@ -43,13 +43,8 @@ class StoreFacts:
         return StateStats(
             backend=view.backend,
             topology=view.topology,
-            operations={
-                name: Operation(op.count, op.errors, op.seconds) for name, op in store.ops.items()
-            },
-            lanes={
-                name: Lane(lane.inflight, lane.capacity, lane.peak)
-                for name, lane in store.lanes.items()
-            },
+            operations=store.ops,
+            lanes=store.lanes,
             lock_acquisitions=store.locks.acquisitions,
             lock_wait=store.locks.wait_seconds,
             throttled=throttled,

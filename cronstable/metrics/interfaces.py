@@ -14,6 +14,8 @@ import attrs
 
 from cronstable.config.values import JobConfig
 from cronstable.runs.record import RunRecord
+from cronstable.state.service import Lane
+from cronstable.state.stats import OpCount
 
 NOTHING: Mapping[str, int] = {}
 
@@ -78,30 +80,12 @@ class DaemonBook(Protocol):
 
 
 @attrs.frozen
-class Operation:
-    """What one kind of store operation has cost so far."""
-
-    count: int
-    errors: int
-    seconds: float
-
-
-@attrs.frozen
-class Lane:
-    """The worker threads of one lane of the store."""
-
-    inflight: int
-    capacity: int
-    peak: int
-
-
-@attrs.frozen
 class StateStats:
     """The statistics of the store; waits in seconds."""
 
     backend: str
     topology: str
-    operations: Mapping[str, Operation]
+    operations: Mapping[str, OpCount]
     lanes: Mapping[str, Lane]
     lock_acquisitions: int = 0
     lock_wait: float = 0.0

@@ -13,6 +13,7 @@ import attrs
 
 from cronstable.config.values import JobConfig, ResourceLimits
 from cronstable.executors.interfaces import CapsReport
+from cronstable.runs import rows
 from cronstable.runs.record import FinishedRun, StreamText, Verification
 from cronstable.state.instants import to_text
 
@@ -182,21 +183,7 @@ def _verification(check: Verification | None) -> Variables | None:
 def _limits(limits: ResourceLimits, caps: CapsReport | None) -> Variables | None:
     if caps is None or not limits.any:
         return None
-    return {
-        "cpu": limits.cpu,
-        "memory_bytes": limits.memory,
-        "processes": limits.processes,
-        "required": limits.required,
-        "enforced": caps.enforced,
-        "mechanism": caps.mechanism,
-        "unenforced": list(caps.unenforced),
-        "reason": caps.reason,
-        "refused": caps.refused,
-        "memory_exceeded": caps.memory_exceeded,
-        "process_limit_hits": caps.process_limit_hits if caps.enforced else None,
-        "peak_memory_bytes": caps.peak_memory,
-        "cpu_throttled_seconds": caps.cpu_throttled,
-    }
+    return {**rows.limits(limits), **rows.caps(caps)}
 
 
 def _memory_exceeded(limits: Mapping[str, Any]) -> bool | None:

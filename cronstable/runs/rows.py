@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from cronstable.config.values import ResourceLimits
 from cronstable.executors.interfaces import CapsReport, Usage
 from cronstable.runs.record import FinishedRun, RunRecord, StreamText, Verification
 from cronstable.state.instants import from_text, to_text
@@ -197,6 +198,16 @@ def _check_of(value: Any) -> Verification | None:
         stderr_discarded=int(_number(value.get("stderr_discarded")) or 0),
         output_truncated=value.get("output_truncated") is True,
     )
+
+
+def limits(configured: ResourceLimits) -> Row:
+    """Return the caps that a job is configured with."""
+    return {
+        "cpu": configured.cpu,
+        "memory_bytes": configured.memory,
+        "processes": configured.processes,
+        "required": configured.required,
+    }
 
 
 def caps(report: CapsReport) -> Row:

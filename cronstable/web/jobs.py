@@ -12,6 +12,7 @@ from typing import Any
 from klein import Klein
 
 from cronstable.config.values import JobConfig
+from cronstable.runs import rows
 from cronstable.runs.history import KEPT
 from cronstable.runs.record import RunRecord
 from cronstable.web import views
@@ -124,7 +125,7 @@ class JobRoutes:
                 "name": name,
                 "monitored": job.monitor.enabled,
                 "interval": job.monitor.interval,
-                "limits": views.configured_limits(job.limits) if job.limits.any else None,
+                "limits": rows.limits(job.limits) if job.limits.any else None,
                 "live": self._live_resources(job),
                 "runs": [
                     views.run(each, job.limits, series=True, detail=True)

@@ -80,7 +80,7 @@ def run(
         shown["verification"] = rows.verification(record.verification)
     if record.caps is not None:
         shown["limits"] = {
-            **configured_limits(limits or ResourceLimits()),
+            **rows.limits(limits or ResourceLimits()),
             **rows.caps(record.caps),
         }
     return shown
@@ -97,16 +97,6 @@ def usage(used: Usage, series: bool = False) -> Json:
 def leftovers(processes: Sequence[Leftover]) -> list[Json]:
     """Return the processes that hold a run's output open after its command has exited."""
     return [{"pid": each.pid, "command": each.command} for each in processes]
-
-
-def configured_limits(limits: ResourceLimits) -> Json:
-    """Return the caps that a job is configured with."""
-    return {
-        "cpu": limits.cpu,
-        "memory_bytes": limits.memory,
-        "processes": limits.processes,
-        "required": limits.required,
-    }
 
 
 def host_use(use: HostUse) -> Json:
@@ -243,7 +233,7 @@ def job_definition(job: JobConfig) -> Json:
             "queueUnavailable": True,
         }
     if job.limits.any:
-        shown["limits"] = configured_limits(job.limits)
+        shown["limits"] = rows.limits(job.limits)
     return shown
 
 

@@ -11,8 +11,9 @@ import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.metrics.exposition import Family, Sample
-from cronstable.metrics.interfaces import ClusterView, JobFacts, Lane, StateStats
+from cronstable.metrics.interfaces import ClusterView, JobFacts, StateStats
 from cronstable.runs.record import RunRecord
+from cronstable.state.service import Lane
 from tests.fakes import job
 from tests.metrics.promql import Query
 from tests.metrics.world import FakeCluster, FakeState, World

@@ -12,11 +12,11 @@ from cronstable.metrics.exposition import Family, Sample
 from cronstable.metrics.interfaces import (
     ClusterView,
     JobFacts,
-    Lane,
-    Operation,
     StateStats,
 )
 from cronstable.runs.record import FinishedRun, RunFinished, RunRecord
+from cronstable.state.service import Lane
+from cronstable.state.stats import OpCount
 from tests.fakes import job
 from tests.metrics.world import FakeCluster, FakeJobs, FakeState, World, families
 
@@ -24,7 +24,7 @@ ROW = RunRecord("a", "success", 50.5, exit_code=0, duration=1.5)
 STATS = StateStats(
     "filesystem",
     "shared",
-    {"append": Operation(3, 1, 0.5)},
+    {"append": OpCount(3, 1, 0.5)},
     {"bulk": Lane(1, 16, 2), "lease": Lane(0, 8, 1)},
 )
 VIEW = ClusterView(

@@ -13,8 +13,10 @@ from cronstable.config.values import JobConfig, ResourceLimits, Sla
 from cronstable.executors.interfaces import CapsReport, Usage
 from cronstable.metrics import registry
 from cronstable.metrics.counts import JobCounts
-from cronstable.metrics.interfaces import ClusterView, JobFacts, Lane, Operation, StateStats
+from cronstable.metrics.interfaces import ClusterView, JobFacts, StateStats
 from cronstable.runs.record import RunRecord
+from cronstable.state.service import Lane
+from cronstable.state.stats import OpCount
 from tests.fakes import job
 from tests.metrics.world import FakeCluster, FakeState, World, families, samples
 
@@ -174,7 +176,7 @@ def _fill_daemon(captured: Captured, world: World) -> None:
 def _state(captured: Captured) -> FakeState:
     about = captured.only("state_info") or {}
     operations = {
-        labels["op"]: Operation(
+        labels["op"]: OpCount(
             int(count),
             captured.whole("state_op_errors_total", op=labels["op"]),
             captured.get("state_op_seconds_total", op=labels["op"]) or 0.0,
