@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
@@ -25,6 +24,7 @@ from cronstable.runs.environment import RunFacts
 from cronstable.state.faults import FaultyFiles
 from cronstable.state.memory import MemoryFiles
 from cronstable.state.store import Store, StoreSettings, View, open_store
+from tests.answers import Answer
 from tests.fakes import IDENTITY, job
 
 NOW = 1_767_225_600.0
@@ -80,25 +80,6 @@ def _fire(answer: Deferred[Any], work: Callable[[], Any]) -> None:
         answer.errback(Failure())
     else:
         answer.callback(result)
-
-
-@attrs.frozen
-class Answer:
-    """An HTTP answer; header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """Return the body as JSON."""
-        return json.loads(self.body)
-
-    @property
-    def error(self) -> str:
-        """What an error answer says."""
-        text: str = self.json()["error"]
-        return text
 
 
 class Transport(StringTransport):

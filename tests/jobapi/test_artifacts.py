@@ -10,7 +10,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from cronstable.jobapi.bodies import LET_PASS, PIECE
 from cronstable.jobapi.sending import PART
 from cronstable.state import jobstate
-from tests.jobapi.support import Answer, Connection, World
+from tests.answers import Answer
+from tests.jobapi.support import Connection, World
 
 PUT = "/v1/artifact/put?name=a"
 GET = "/v1/artifact/get?name=a"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.answers import Answer
 from tests.fakes import job
-from tests.jobapi.support import Answer, World
+from tests.jobapi.support import World
 
 
 class TokenTests(SynchronousTestCase):

@@ -13,6 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.jobapi.client import GATHERED, Absent, Endpoint, Trouble
 from cronstable.jobapi.http1 import BadUrl, Url, quoted
+from tests.answers import unchunked
 from tests.jobapi.scripted import Scripted
 
 TOKEN = "0123456789abcdef" * 4
@@ -264,14 +265,3 @@ class EnvironmentTests(ClientCase):
         said = self.trouble(lambda: endpoint.get("/v1/kv/get", (("key", "\udcff"),)))
         self.assertIn("not valid UTF-8", said)
         self.assertEqual(quoted("aZ09-._~"), "aZ09-._~")
-
-
-def unchunked(body: bytes) -> bytes:
-    """Return what chunks are of."""
-    pieces = []
-    while body:
-        size, _, body = body.partition(b"\r\n")
-        length = int(size, 16)
-        pieces.append(body[:length])
-        body = body[length + 2 :]
-    return b"".join(pieces)

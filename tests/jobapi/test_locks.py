@@ -9,8 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.jobapi.callers import Caller
 from cronstable.jobapi.holds import BOUND
+from tests.answers import Answer
 from tests.fakes import job
-from tests.jobapi.support import Answer, World
+from tests.jobapi.support import World
 
 
 class LockCase(SynchronousTestCase):

@@ -9,7 +9,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import jobstate
-from tests.jobapi.support import VECTORS, Answer, World
+from tests.answers import Answer
+from tests.jobapi.support import VECTORS, World
 
 BYTES = re.compile(r"<(\d+) bytes>")
 

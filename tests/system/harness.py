@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 import http.client
-import json
 import os
 import re
 import secrets
@@ -30,6 +29,7 @@ from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SkipTest, TestCase
 
+from tests.answers import Answer
 from tests.system.proc import command_line
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -73,19 +73,6 @@ def faketime(when: str) -> dict[str, str]:
 def faketime_in_minute(second: float) -> dict[str, str]:
     """Return the environment under which processes live at C{second} of the minute from now."""
     return faketime(f"{second - time.time() % 60:+.3f}s")
-
-
-@attrs.frozen
-class Response:
-    """An HTTP answer; header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """Return the body as JSON."""
-        return json.loads(self.body)
 
 
 END = r"INFO:cronstable:Job {job} exit code (-?\d+); .*; fail_reason: (.*)$"
@@ -269,22 +256,22 @@ class Daemon:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 15.0,
-    ) -> Deferred[Response]:
+    ) -> Deferred[Answer]:
         """Make one HTTP request to C{port} and fire with the answer."""
 
-        def ask() -> Response:
+        def ask() -> Answer:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
             try:
                 connection.request(method, path, body, dict(headers or {}))
                 answer = connection.getresponse()
                 fields = {name.lower(): value for name, value in answer.getheaders()}
-                return Response(answer.status, fields, answer.read())
+                return Answer(answer.status, fields, answer.read())
             finally:
                 connection.close()
 
         return deferToThread(ask)
 
-    def get(self, path: str, headers: Mapping[str, str] | None = None) -> Deferred[Response]:
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> Deferred[Answer]:
         """GET C{path} from the daemon's C{port}."""
         return self.request("GET", path, headers=headers)
 

@@ -12,8 +12,9 @@ from cronstable.config.sections_values import NodeHistory, ScopedToken, WebConfi
 from cronstable.config.values import JobConfig, Secret
 from cronstable.runs.output import Outputs
 from cronstable.web.auth import load_tokens
+from tests.answers import Answer
 from tests.fakes import FakeLaunch
-from tests.web.served import Answer, Connection, Served
+from tests.web.served import Connection, Served
 
 NOW = 1_767_225_600.0
 """The first second of 2026."""

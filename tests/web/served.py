@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import attrs
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import StringTransport
 
@@ -25,34 +22,11 @@ from cronstable.web.auth import Token
 from cronstable.web.context import House
 from cronstable.web.requests import ApiSite
 from cronstable.web.running import Material, Running
+from tests.answers import Answer, unchunked
 from tests.fakes import IDENTITY
 from tests.runs.world import World
 
 WEB = WebConfig(("http://127.0.0.1:0",), node_history=NodeHistory(enabled=False))
-
-
-@attrs.frozen
-class Answer:
-    """An HTTP answer; header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def content(self) -> bytes:
-        """The body without its compression."""
-        gzipped = self.headers.get("content-encoding") == "gzip"
-        return gzip.decompress(self.body) if gzipped else self.body
-
-    @property
-    def text(self) -> str:
-        """The content as text."""
-        return self.content.decode("utf-8")
-
-    def json(self) -> Any:
-        """Return the content as JSON."""
-        return json.loads(self.content)
 
 
 class FakeReactor:
@@ -118,7 +92,7 @@ class Connection:
         if headers.get("transfer-encoding") == "chunked" and not head:
             if not body.endswith(b"0\r\n\r\n"):
                 return None
-            body = _unchunked(body)
+            body = unchunked(body)
         elif not head and len(body) < int(headers.get("content-length", "0")):
             return None
         return Answer(int(status.split()[1]), headers, body)
@@ -178,13 +152,3 @@ class Served(World):
             self.reactor.hear()
             self.clock.advance(0)
         raise AssertionError(f"no answer; received {connection.received!r}")
-
-
-def _unchunked(body: bytes) -> bytes:
-    pieces = []
-    while body:
-        size, _, body = body.partition(b"\r\n")
-        length = int(size, 16)
-        pieces.append(body[:length])
-        body = body[length + 2 :]
-    return b"".join(pieces)

@@ -10,9 +10,9 @@ from cronstable.config.sections_values import Badges, MetricsPage, ScopedToken
 from cronstable.config.values import Secret
 from cronstable.web.auth import TokensUnavailable, load_tokens
 from cronstable.web.routing import routes
+from tests.answers import Answer
 from tests.fakes import job
 from tests.web.api import ALL, APPROVE, CONTROL, VIEW, Api, locked, section
-from tests.web.served import Answer
 
 UNAUTHORIZED = b'{"error":"401: Unauthorized"}'
 PUBLIC = frozenset({"/", "/healthz", "/readyz"})

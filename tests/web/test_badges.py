@@ -11,10 +11,10 @@ from cronstable.config.sections_values import Badges
 from cronstable.config.values import Sla
 from cronstable.runs.pauses import Pause
 from cronstable.web.picture import STYLES, badge
+from tests.answers import Answer
 from tests.fakes import job
 from tests.schedule.support import VECTORS, load
 from tests.web.api import VIEW, Api, locked, section
-from tests.web.served import Answer
 
 YEARLY = "0 0 1 7 *"
 

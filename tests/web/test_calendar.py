@@ -6,12 +6,13 @@ import attrs
 
 from cronstable.runs.record import RunRecord
 from cronstable.version import __version__
+from tests.answers import Answer
 from tests.fakes import job
 from tests.runs.test_scheduler import NOON
 from tests.schedule.fleet import RUNTIMES, LocalUtcTestCase
 from tests.schedule.support import VECTORS, at, load
 from tests.web.api import VIEW, Api, locked
-from tests.web.served import WEB, Answer, Connection, Served
+from tests.web.served import WEB, Connection, Served
 from tests.web.test_schedule import fleet, request_path
 
 RECORDED_AT = at("2026-11-29T12:21:51.5Z")

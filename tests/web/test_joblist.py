@@ -21,9 +21,10 @@ from cronstable.config.values import (
 from cronstable.executors.interfaces import Leftover, Usage
 from cronstable.runs.pauses import Pause
 from cronstable.web import answers, joblist
+from tests.answers import Answer
 from tests.fakes import FakeLaunch, job
 from tests.web.api import NOW, Api
-from tests.web.served import Answer, Connection
+from tests.web.served import Connection
 from tests.web.test_jobs import record
 
 

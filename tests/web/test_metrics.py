@@ -8,10 +8,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from cronstable.config.sections_values import MetricsPage
 from cronstable.runs.pauses import Pause
 from cronstable.web.auth import Caller, Token, _digest
+from tests.answers import Answer
 from tests.fakes import job
 from tests.metrics.world import families, samples
 from tests.runs.test_scheduler import NOON
-from tests.web.served import WEB, Answer, Connection, Served
+from tests.web.served import WEB, Connection, Served
 
 OPENMETRICS = "application/openmetrics-text"
 TOKENS = (Token(_digest(b"view-token"), Caller("view", frozenset({"view"}), True)),)

@@ -26,9 +26,9 @@ from cronstable.runs.pauses import Pause
 from cronstable.web.auth import needed_scope
 from cronstable.web.description import document
 from cronstable.web.routing import routes
+from tests.answers import Answer
 from tests.fakes import FakeLaunch, job
 from tests.web.api import Api, events, locked, section
-from tests.web.served import Answer
 
 ERROR = "application/json; charset=utf-8"
 DOCUMENT = document()

@@ -21,10 +21,11 @@ from cronstable.config.sections_values import (
 from cronstable.config.values import Secret
 from cronstable.web import service
 from cronstable.web.service import WebService
+from tests.answers import Answer
 from tests.certs import Authority
 from tests.fakes import job
 from tests.web.api import Api, section
-from tests.web.served import Answer, Connection
+from tests.web.served import Connection
 from tests.web.test_listeners import _Reactor
 
 

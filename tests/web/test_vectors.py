@@ -19,8 +19,8 @@ from cronstable.executors.cgroups import CapsSupport
 from cronstable.executors.host import HostUse
 from cronstable.executors.interfaces import CapsReport, Usage
 from cronstable.runs.record import RunRecord, Verification
+from tests.answers import Answer
 from tests.web.api import NOW, Api
-from tests.web.served import Answer
 from tests.web.test_jobs import record
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "http"
