@@ -22,7 +22,7 @@ from cronstable.state.stats import LockCount, OpCount
 from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.streams import LEAST_RUNS
 from cronstable.state.throttle import Throttle
-from cronstable.state.workers import Workers, within
+from cronstable.state.workers import StoreSlow, Workers, within
 from cronstable.state.writes import MOST_AT_ONCE, Kind, Operation, Writes
 
 log = logging.getLogger("cronstable.state")
@@ -157,11 +157,22 @@ class StoreService(Service):
         return config is not None and config.on_store_unavailable == "fail-closed"
 
     def ask(self, question: Callable[[Store], T], bound: float = READ_BOUND) -> Deferred[T]:
-        """Fire with what C{question} finds out, or fail within C{bound} seconds."""
+        """
+        Fire with what C{question} finds out, or fail within C{bound} seconds.
+
+        What has not begun by then is not done: it may change something, and nobody would know.
+        """
         opened = self._opened
         if opened is None or opened.view is None:
             return fail(StoreOff("no store is running"))
-        return within(self._clock, bound, opened.run(question))
+        until = self._clock.seconds() + bound
+
+        def in_time(store: Store) -> T:
+            if self._clock.seconds() >= until:
+                raise StoreSlow(f"not begun within {bound:g} s")
+            return question(store)
+
+        return within(self._clock, bound, opened.run(in_time))
 
     def write(self, key: str, kind: Kind, operation: Operation, size: int = 0) -> Deferred[bool]:
         """

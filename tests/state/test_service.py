@@ -240,6 +240,17 @@ class AskTests(ServiceCase):
         self.failureResultOf(asked, StoreSlow)
         self.workers[0].go_on()
 
+    def test_too_late(self) -> None:
+        """A question that had not begun when it failed is never asked."""
+        self.successResultOf(self.use(STATE))
+        self.workers[0].stuck = True
+        begun: list[Store] = []
+        asked = self.service.ask(begun.append)
+        self.clock.advance(10)
+        self.failureResultOf(asked, StoreSlow)
+        self.workers[0].go_on()
+        self.assertEqual(begun, [])
+
     def test_rate(self) -> None:
         """maxOpsPerSecond delays questions and writes, leases never; the bound holds."""
         self.successResultOf(self.use(attrs.evolve(STATE, max_ops_per_second=1)))
