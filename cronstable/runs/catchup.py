@@ -182,7 +182,9 @@ class CatchUp:
             return
         self._deciding = False
         self._not_ours = {
-            job.name for job in jobs if self.wants(job) and job.name not in self._decided
+            job.name
+            for job in jobs
+            if job.enabled and self.wants(job) and job.name not in self._decided
         }
         for name in [name for name, debt in self._debts.items() if not debt.served]:
             self._begin(name)

@@ -114,6 +114,15 @@ class StartTests(CatchUpCase):
         world.run(5)
         self.assertEqual(world.results("job"), Counter())
 
+    def test_enabled_by_a_reload(self) -> None:
+        """A job that was disabled at the start owes nothing when a reload enables it."""
+        made = job("job", "*/10 * * * *", on_missed="run-all", enabled=False)
+        world = self.began(made)
+        world.install(attrs.evolve(made, enabled=True))
+        world.minute()
+        world.run(60)
+        self.assertEqual(world.starts("job"), [])
+
     def test_deadline_and_cap(self) -> None:
         """Slots beyond deadline and cap are missed; a cut is said in the log, with the limit."""
         world = self.began(
