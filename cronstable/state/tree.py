@@ -9,6 +9,7 @@ C{state.fsync} takes away from that is told in docs/durability.md.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import logging
 import os
@@ -252,6 +253,8 @@ class Tree:
         try:
             self.files.make_directory(path)
         except FileExistsError:
+            if not self.files.status(path).is_directory:
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
             return
         except FileNotFoundError:
             self._create_above(os.path.dirname(path))

@@ -451,7 +451,10 @@ class OwnedBy:
     """A file's status, but for its owner."""
 
     def __init__(self, real: os.stat_result, owner: int) -> None:
-        self.st_uid, self.st_mode = owner, real.st_mode
+        self._real, self.st_uid = real, owner
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._real, name)
 
 
 class GcTests(SynchronousTestCase):

@@ -60,6 +60,17 @@ class CreateTests(SynchronousTestCase):
         made = Tree(f"{os.path.abspath(path)}/ns", StandingClock(), OsFiles())
         self.assertRaises(NotADirectoryError, made.create)
 
+    def test_area_that_is_none(self) -> None:
+        """A file, or a link to a mount that is not there, in the place of an area is an error."""
+        for area in AREAS:
+            made = Tree(os.path.abspath(self.mktemp()), StandingClock(), OsFiles())
+            os.mkdir(made.root)
+            os.symlink("not/there", made.path(area))
+            self.assertRaises(FileNotFoundError, made.create)
+            os.unlink(made.path(area))
+            made.files.create(made.path(area), b"", True)
+            self.assertRaises(NotADirectoryError, made.create)
+
     def test_probe_fails(self) -> None:
         """A store that cannot be written is noticed, and the probe leaves nothing."""
         made = tree()
