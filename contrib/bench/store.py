@@ -10,10 +10,10 @@ DIRECTORY (default: a temporary one) tells which disk is measured.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -125,5 +125,8 @@ def main(base: str, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    where = sys.argv[1] if len(sys.argv) > 1 else tempfile.gettempdir()
-    main(os.path.join(where, f"store-{os.getpid()}"), int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", nargs="?", default=tempfile.gettempdir())
+    parser.add_argument("rounds", nargs="?", type=int, default=5)
+    options = parser.parse_args()
+    main(os.path.join(options.directory, f"store-{os.getpid()}"), options.rounds)
