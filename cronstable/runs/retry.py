@@ -137,6 +137,8 @@ class Retries:
         self.journal: Journal = NoJournal()
         self.request: Requester = _nobody_listens
         self.known: Callable[[str], bool] = lambda name: True
+        self.goes_on: Callable[[RetrySequence], bool] = lambda sequence: True
+        """Whether a live run goes on with a sequence, so that a retry in its way is over."""
 
     def begin(self, job: JobConfig, slot: int | None) -> RetrySequence | None:
         """End the sequence of C{job} and begin a fresh one; None when it has no retries."""
@@ -284,7 +286,8 @@ class Retries:
     def _decided(self, decision: Decision, sequence: RetrySequence) -> None:
         if sequence.ended:
             return
-        if decision.kind == "deferred":
+        blocked = decision.reason == "overlap" and not self.goes_on(sequence)
+        if decision.kind == "deferred" or blocked:
             again = max(sequence.delay, LEAST_RECHECK)
             sequence.appointment = self._agenda.after(again, self._time_is_up, sequence)
             return

@@ -81,6 +81,9 @@ class RunService(Service):
         self.retries = Retries(clock, self._agenda, bus)
         self.retries.request = self.request
         self.retries.known = lambda name: self.jobs.find(name) is not None
+        self.retries.goes_on = lambda sequence: any(
+            run.sequence is sequence for run in self.live(sequence.job)
+        )
         self.gates = JobGates(clock, self.pauses, self.history, leadership or Solo(), self.live)
         self._admission = Admission(
             clock,

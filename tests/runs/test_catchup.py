@@ -212,6 +212,36 @@ class StartTests(CatchUpCase):
         assert pending is not None
         self.assertEqual((pending.attempt, pending.not_before), (2, NOON + 5000))
 
+    def test_retry_waits_for_a_backfill(self) -> None:
+        """A retry that is due while a backfill runs under Forbid is launched after it."""
+        from cronstable.config.values import RetryPolicy
+
+        made = job(
+            "job",
+            "0 * * * *",
+            on_missed="run-all",
+            retry=RetryPolicy(3, 5.0, 5.0, 1.0),
+            concurrency_policy="Forbid",
+        )
+        world = self.began(made, away=3601, up=False)
+        world.executor.behave = world.lasting(8, 1)
+        world.append(
+            "retries/job",
+            {
+                "kind": "pending",
+                "attempt": 1,
+                "notBefore": to_text(NOON + 3605),
+                "jobDigest": world.memory.retries._digest(made),
+                "host": "node-a",
+                "at": to_text(NOON + 1),
+            },
+        )
+        world.start()
+        world.run(8)
+        self.assertEqual(world.records("retries/job")[-1]["kind"], "pending")
+        world.run(8)
+        self.assertEqual([cause for _, cause in world.starts("job")], ["catchup", "retry"])
+
     def test_hours_ahead(self) -> None:
         """Rows hours ahead of the clock are named in the log and do not hide what is owed."""
         made = job("job", "*/10 * * * *", on_missed="run-all")
