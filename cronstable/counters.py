@@ -1,7 +1,7 @@
 """
 Metric counters that survive a restart: snapshots in the store, at most one each 15 seconds.
 
-docs/metrics.md, "After a restart", tells what may be lost.
+docs/metrics.md, "Restarts", tells what may be lost.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 Where the daemon's own log goes besides stderr: what C{logging:} says, and what Twisted logs.
 
 Every logger is a standard one, so a C{logging:} section is a plain dictConfig.
+
+docs/operations.md, "Logs", tells an operator what to expect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The signals that people and supervisors send, told to the daemon on the reactor thread."""
+"""
+The signals that people and supervisors send, told to the daemon on the reactor thread.
+
+docs/operations.md, "Signals", tells an operator what each of them does.
+"""
 
 from __future__ import annotations
 

@@ -59,6 +59,14 @@ class CheckTests(SynchronousTestCase):
             ["cronstable/x.py: no such page: docs/none.md", "cronstable/x.py:2: left for later"],
         )
 
+    def test_quoted_headings(self) -> None:
+        """A heading that a docstring quotes after a page must be one of its headings."""
+        self.write(
+            "cronstable/x.py",
+            '''"""See docs/a.md, "First: a\nthing" and "Second", or "else"."""\n''',
+        )
+        self.assertEqual(self.wrong(), ["cronstable/x.py: docs/a.md has no heading 'Second'"])
+
     def test_tests(self) -> None:
         """Of tests only docstrings are read: what they make up need not exist."""
         self.write(

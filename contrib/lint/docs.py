@@ -2,9 +2,10 @@
 Checks the documentation: links, pages, news fragments, and words that do not belong.
 
 Every relative link of a Markdown file leads to a file that is there, and to a heading if it names
-one.  Every page of docs/ can be reached from docs/index.md.  Every page that a module names exists;
-of tests, which make up pages, only docstrings are read.  News fragments are named as
-docs/changes/README.md says.  Nothing is left for later.
+one.  Every page of docs/ can be reached from docs/index.md.  Every page that a module names exists,
+and has the headings that a docstring quotes after it; of tests, which make up pages, only
+docstrings are read.  News fragments are named as docs/changes/README.md says.  Nothing is left for
+later.
 
 Usage: python contrib/lint/docs.py [ROOT].  Exit status 1 if something is wrong, a line each.
 """
@@ -20,6 +21,8 @@ from pathlib import Path
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
+_QUOTED = re.compile(r'\b(docs/[\w/-]+\.md)((?:,? (?:and )?"[^"]+")+)')
+_HEADING = re.compile(r"^#+ +(.*?) *#*$", re.MULTILINE)
 _FRAGMENT = re.compile(r"[a-z0-9-]+\.(feature|change|fix|removal)\.md")
 _LATER = re.compile(r"\b(TODO|FIXME|XXX)\b")
 _SKIPPED = {".git", ".tox", ".venv", "build", "dist", "node_modules", "vectors"}
@@ -36,10 +39,15 @@ def files(root: Path, suffix: str) -> Iterator[Path]:
 def anchors(text: str) -> set[str]:
     """Return what a link may name after # in a page with C{text}, as GitHub makes it."""
     found = set()
-    for heading in re.findall(r"^#+ +(.*?) *#*$", _FENCE.sub("", text), re.MULTILINE):
+    for heading in _HEADING.findall(_FENCE.sub("", text)):
         words = re.sub(r"[^\w\- ]", "", heading.lower())
         found.add(words.strip().replace(" ", "-"))
     return found
+
+
+def headings(text: str) -> set[str]:
+    """Return the headings of a page with C{text} as a docstring quotes them."""
+    return {found.replace("`", "") for found in _HEADING.findall(_FENCE.sub("", text))}
 
 
 def links(page: Path) -> Iterator[tuple[str, str]]:
@@ -95,6 +103,12 @@ def _module(root: Path, module: Path) -> Iterator[str]:
     for page in sorted(set(_PAGE.findall(_docstrings(text) if tests else text))):
         if not (root / page).exists():
             yield f"{name}: no such page: {page}"
+    for page, quoted in _QUOTED.findall(" ".join(_docstrings(text).split())):
+        if (root / page).exists():
+            there = headings((root / page).read_text(encoding="utf-8"))
+            for heading in re.findall(r'"([^"]+)"', quoted):
+                if heading not in there:
+                    yield f"{name}: {page} has no heading {heading!r}"
     if not tests and module.resolve() != Path(__file__).resolve():
         for number, line in enumerate(text.splitlines(), 1):
             if _LATER.search(line):

@@ -1,5 +1,7 @@
 """
 Whose rights a job runs with: C{user} and C{group} turned into numbers, at load.
+
+docs/executors.md, "Users and groups", tells users what a process gets.
 """
 
 from __future__ import annotations

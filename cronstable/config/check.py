@@ -1,5 +1,7 @@
 """
 The assembled configuration: what its files say together, and what only then can be judged.
+
+docs/configuration.md, "What is wrong, and what is worth saying", lists what is told.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """
 The C{cluster} section: its shape and its checks.
+
+docs/configuration.md, "cluster", specifies the keys.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """
 Workflows: the shape of their graph, and a launch template for each task.
+
+docs/configuration.md, "Workflows: dags", specifies the keys.
 """
 
 from __future__ import annotations

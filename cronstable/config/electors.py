@@ -1,5 +1,7 @@
 """
 The stores that a leader can be elected through: C{cluster.kubernetes}, C{etcd}, C{filesystem}.
+
+docs/configuration.md, "cluster", specifies the keys.
 """
 
 from __future__ import annotations

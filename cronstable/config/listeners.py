@@ -1,5 +1,7 @@
 """
 The C{web} and C{mcp} sections: their shape and their checks.
+
+docs/configuration.md, "web" and "mcp", specifies the keys.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """
 What an operator should know about a configuration that is valid: lines for the log.
+
+docs/configuration.md, "What is wrong, and what is worth saying", lists them.
 """
 
 from __future__ import annotations

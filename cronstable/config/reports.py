@@ -1,5 +1,7 @@
 """
 Report blocks: merged text to the reporters of one hook.
+
+docs/configuration.md, "Reports", specifies the keys.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """
 The C{state} section: its shape and its checks.
+
+docs/configuration.md, "state", specifies the keys.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@ The texts that reports use unless the configuration has others (Jinja2).
 
 C{SUBJECT}, C{BODY}, C{SENTRY_BODY} and C{WEBHOOK_BODY} take part in a job's digest, byte for
 byte: to change one is to change the identity of every job.
+
+docs/reporting.md, "Templates", tells users what they may write instead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """
 A started process on the reactor: its output is read as it comes, its end noticed in constant
 time, its group signalled as long as it is surely its own.
+
+docs/executors.md, "How a run ends", tells users what follows from that.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 Who still holds a pipe: which processes have a captured stream open after the job has exited.
 
 Reads /proc, which can take a while on a busy host: call it from a thread.
+
+docs/executors.md, "Streams that stay open", tells users when that is asked.
 """
 
 from __future__ import annotations

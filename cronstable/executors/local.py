@@ -1,4 +1,8 @@
-"""Processes that live and die with this daemon: the executor that is there by default."""
+"""
+Processes that live and die with this daemon: the executor that is there by default.
+
+docs/executors.md tells users what a process finds, and how it ends.
+"""
 
 from __future__ import annotations
 

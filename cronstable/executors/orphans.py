@@ -3,6 +3,8 @@ Reaping for a daemon that is process 1 of its container: orphans become its chil
 
 Statuses of its own children are never taken: those that are known are left alone, and any other
 is reaped only a while after its end, when whoever started it has long had its status.
+
+docs/executors.md, "As process 1", tells users what to expect.
 """
 
 from __future__ import annotations

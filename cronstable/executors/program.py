@@ -2,6 +2,8 @@
 Finding the program of a launch, and saying why one could not be started.
 
 Reasons name paths, users and sizes, never values of variables.
+
+docs/executors.md, "When a process cannot be started", lists the reasons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Artifacts: payloads that a job hands to later runs and to other nodes."""
+"""
+Artifacts: payloads that a job hands to later runs and to other nodes.
+
+docs/job-state.md, "Artifacts", tells jobs what they may rely on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Keys, cursors and idempotency keys: what a job keeps as documents of the store."""
+"""
+Keys, cursors and idempotency keys: what a job keeps as documents of the store.
+
+docs/job-state.md, "Values" and "Cursors" and "Once", tells jobs what they may rely on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Locks and semaphores: asked for by a run, held for it by the daemon."""
+"""
+Locks and semaphores: asked for by a run, held for it by the daemon.
+
+docs/job-state.md, "Locks", tells jobs what they may rely on.
+"""
 
 from __future__ import annotations
 

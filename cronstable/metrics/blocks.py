@@ -1,4 +1,8 @@
-"""The families of the store, the cluster and the reports, from what these rooms tell."""
+"""
+The families of the store, the cluster and the reports, from what these rooms tell.
+
+docs/metrics.md lists them.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@ Deliveries in bounded numbers, so that one dead destination holds up nobody else
 
 A lane is a destination.  Within all lanes together and within each only so many deliveries are
 under way; the others wait in order, and free places go to the lanes in turn.
+
+docs/reporting.md, "How hard it tries", tells users the numbers.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 The sentry reporter: an event built by the SDK, delivered by our own bounded client.
 
 The SDK is optional (C{cronstable[sentry]}); it is imported at the first report that needs it.
+
+docs/reporting.md, "Sentry", tells users what is sent.
 """
 
 from __future__ import annotations

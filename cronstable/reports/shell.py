@@ -1,4 +1,8 @@
-"""The shell reporter: a command of its own session that is told everything by its environment."""
+"""
+The shell reporter: a command of its own session that is told everything by its environment.
+
+docs/reporting.md, "Shell", tells users what the command finds.
+"""
 
 from __future__ import annotations
 

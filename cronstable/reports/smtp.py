@@ -3,6 +3,8 @@ A small SMTP client that is bounded at every step.
 
 One connection, one message: greeting, EHLO, STARTTLS, AUTH, MAIL, RCPT, DATA, QUIT.  TLS that was
 asked for is never given up, and the connection is closed whatever happens.
+
+docs/reporting.md, "Mail", tells users what is asked of a server.
 """
 
 from __future__ import annotations

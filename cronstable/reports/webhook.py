@@ -1,4 +1,8 @@
-"""The webhook reporter: a text posted to a URL that nobody may see."""
+"""
+The webhook reporter: a text posted to a URL that nobody may see.
+
+docs/reporting.md, "Webhook", tells users what is sent.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ The tables say who is asked (C{tables.py}).  Gates that answer at once cost no w
 admission has one budget of time for all gates that make it wait.  A gate that is late may say
 what follows (its C{late} method); otherwise a judgement that is late counts as a refusal, and a
 hold that is late is given back as soon as it comes.
+
+docs/admission.md holds the tables.
 """
 
 from __future__ import annotations

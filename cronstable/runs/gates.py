@@ -3,6 +3,8 @@ What a gate may answer, and the gates that every daemon has.
 
 A judgement changes nothing and answers None (go on) or a L{No}.  A claim takes something and
 answers a hold or a L{No}.  Either may answer later, with a Deferred.
+
+docs/admission.md lists the gates.
 """
 
 from __future__ import annotations

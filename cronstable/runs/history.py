@@ -1,4 +1,8 @@
-"""The runs that a page can list: the newest of each job, in the order they were observed."""
+"""
+The runs that a page can list: the newest of each job, in the order they were observed.
+
+docs/runs.md, "History", tells users what they see.
+"""
 
 from __future__ import annotations
 

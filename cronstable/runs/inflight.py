@@ -5,7 +5,7 @@ A job has an C{open} record from its first live run on this node to the end of i
 C{closed} one; when the run that it names ends before others, another open record names the oldest
 of these.  After a crash the newest open record of this host is looked at once: a process that
 still lives is left alone, one that does not becomes a row C{unknown} of the ledger.
-docs/durability.md, "Crashes", tells an operator.
+docs/durability.md, "What follows from it", tells an operator.
 """
 
 from __future__ import annotations

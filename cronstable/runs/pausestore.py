@@ -1,7 +1,8 @@
 """
 Pauses that survive a restart, and that hold on every node of a shared store.
 
-The newest record of a job decides, whatever host wrote it (docs/durability.md, "Pauses").
+The newest record of a job decides, whatever host wrote it.  docs/durability.md, "What follows from
+it", tells an operator.
 """
 
 from __future__ import annotations

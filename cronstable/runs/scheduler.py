@@ -3,6 +3,8 @@ The scheduler: one timer over the index; what is due is requested, in slices, an
 
 It reads the clock once per pass, sleeps at most 30 seconds at a time so that a stepped clock or
 a suspended host is noticed, and enters each due slot in the slot book before anything else.
+
+docs/architecture.md, "A due slot, step by step", tells what comes after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The runs room's service: it wires lanes, admission, launches, completion; decides nothing."""
+"""
+The runs room's service: it wires lanes, admission, launches, completion; decides nothing.
+
+docs/architecture.md, "A due slot, step by step", tells how they go together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The check that runs after a command passed: its own process, its own bounds, one verdict."""
+"""
+The check that runs after a command passed: its own process, its own bounds, one verdict.
+
+docs/runs.md tells users when it runs.
+"""
 
 from __future__ import annotations
 

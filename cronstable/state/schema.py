@@ -1,4 +1,8 @@
-"""Bringing records of older schemes up to the present one, and counting what is what."""
+"""
+Bringing records of older schemes up to the present one, and counting what is what.
+
+docs/durability.md, "Upgrading", tells an operator when that is needed.
+"""
 
 from __future__ import annotations
 

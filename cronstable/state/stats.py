@@ -1,4 +1,8 @@
-"""How often the store did what, how long it took, and how long locks were waited for."""
+"""
+How often the store did what, how long it took, and how long locks were waited for.
+
+docs/metrics.md, "The store", tells an operator what is shown.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 The parts of garbage collection that need no configuration: what is old and left over.
 
 Each removal that others might contradict is decided again under the lock of what is removed.
+
+docs/store-format.md, "Garbage collection", specifies what goes when.
 """
 
 from __future__ import annotations

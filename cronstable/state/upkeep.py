@@ -2,7 +2,7 @@
 What keeps a store tidy: a manifest at each start and every six hours; a collection in the first
 minutes of a process, then once a day.
 
-docs/durability.md, "Collecting what nobody wants", tells an operator.
+docs/durability.md, "Cleaning up", tells an operator.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@ Answers: JSON, text, errors; compressed and conditional where the API says so.
 
 A handler returns what one of these functions returns.  Headers of the operator go on first, so
 that none of them can replace a header that the protocol needs.
+
+docs/http-api.md, "Answers", tells clients.
 """
 
 from __future__ import annotations

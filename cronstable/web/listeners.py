@@ -1,6 +1,8 @@
 """
 The addresses of C{web.listen}: each bound on its own, kept over a reload, tried again when it
 could not be bound.
+
+docs/http-api.md, "Listeners", tells operators what is bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Badges as SVG: two boxes with a text each, which need no font that a reader has not."""
+"""
+Badges as SVG: two boxes with a text each, which need no font that a reader has not.
+
+docs/badges.md tells what they say.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Everybody who follows the output of a run, and the one pump that serves them all
 The pump works in slices of a few milliseconds per turn of the reactor, whatever the number of
 readers and however much their jobs print; what it cannot keep up with is dropped, counted, and
 told to the reader.
+
+docs/live-logs.md tells clients what they are sent.
 """
 
 from __future__ import annotations
