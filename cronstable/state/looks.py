@@ -58,7 +58,8 @@ class Looks:
     async def _in_turn(self, about: Hashable, question: Callable[[Store], T]) -> T:
         look = _Look(question, lambda: self._reactor.callFromThread(self._over, about))
         try:
-            return await self._store.ask(look)
+            # It changes nothing, and must run to tell that its place is free again.
+            return await self._store.ask(look, late=True)
         except StoreSlow:
             if not look.ended:
                 self._overdue.add(about)

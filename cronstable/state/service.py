@@ -156,11 +156,14 @@ class StoreService(Service):
         config = self.config
         return config is not None and config.on_store_unavailable == "fail-closed"
 
-    def ask(self, question: Callable[[Store], T], bound: float = READ_BOUND) -> Deferred[T]:
+    def ask(
+        self, question: Callable[[Store], T], bound: float = READ_BOUND, *, late: bool = False
+    ) -> Deferred[T]:
         """
         Fire with what C{question} finds out, or fail within C{bound} seconds.
 
-        What has not begun by then is not done: it may change something, and nobody would know.
+        What has not begun by then is not done, unless it may be C{late}: it may change something,
+        and nobody would know.
         """
         opened = self._opened
         if opened is None or opened.view is None:
@@ -168,7 +171,7 @@ class StoreService(Service):
         until = self._clock.seconds() + bound
 
         def in_time(store: Store) -> T:
-            if self._clock.seconds() >= until:
+            if not late and self._clock.seconds() >= until:
                 raise StoreSlow(f"not begun within {bound:g} s")
             return question(store)
 
