@@ -66,6 +66,8 @@ def _list(options: Namespace, endpoint: Endpoint) -> int:
 def upload(endpoint: Endpoint, query: Query, file: str) -> dict[str, Any]:
     """Publish what is in C{file} (C{-}: stdin); raises L{Trouble}."""
     if file == "-":
+        if sys.stdin is None:
+            raise _trouble("cannot read stdin: it is closed")
         return endpoint.upload("/v1/artifact/put", query, _Source(sys.stdin.buffer, "stdin"))
     try:
         with open(file, "rb") as source:

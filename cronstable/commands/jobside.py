@@ -59,7 +59,7 @@ def run_action(group: str, options: Namespace) -> int:
     """Do what the action says; without one, say so and return 2."""
     act = getattr(options, "act", None)
     if act is None:
-        print(f"cronstable {group}: no action given (see --help)", file=sys.stderr)
+        tell(f"cronstable {group}: no action given (see --help)")
         return 2
     status: int = act(options)
     return status
@@ -72,14 +72,22 @@ def asked(group: str, act: Act, options: Namespace) -> int:
     try:
         return act(options, Endpoint.of(os.environ))
     except Trouble as trouble:
-        print(f"cronstable {group}: {trouble}", file=sys.stderr)
+        tell(f"cronstable {group}: {trouble}")
         return 1
 
 
 def not_there(text: str) -> int:
     """Say that what was looked up is absent, and return the status for that."""
-    print(text, file=sys.stderr)
+    tell(text)
     return NOT_THERE
+
+
+def tell(text: str) -> None:
+    """Write a line to stderr, if that takes it: the exit status is the same if not."""
+    try:
+        print(text, file=sys.stderr)
+    except OSError:
+        pass
 
 
 def show(value: object) -> None:

@@ -100,10 +100,7 @@ def _run(options: Namespace) -> int:
     if options.after_dashes is not None and options.words:
         options.parser.error("the command belongs after `--`, all of it")
     if not command:
-        print(
-            "cronstable lock: lock run needs a command to run (put it after `--`)",
-            file=sys.stderr,
-        )
+        jobside.tell("cronstable lock: lock run needs a command to run (put it after `--`)")
         return 1
     return jobside.asked(
         "lock", lambda options, endpoint: _run_locked(options, endpoint, command), options
@@ -154,5 +151,5 @@ def _token(options: Namespace, endpoint: Endpoint) -> str | None:
 
 
 def _not_acquired(options: Namespace) -> int:
-    print(f"lock not acquired: {options.name}", file=sys.stderr)
+    jobside.tell(f"lock not acquired: {options.name}")
     return jobside.NOT_ACQUIRED

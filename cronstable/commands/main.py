@@ -25,16 +25,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns the exit status: 0 done, 1 error or refusal, 2 usage, others as docs/cli.md says.
     """
+    _have_output()
     _never_fail_to_print()
     try:
         status = _status_of(sys.argv[1:] if argv is None else argv)
-        if sys.stdout is not None:  # It was closed when the process started.
-            sys.stdout.flush()
+        sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        if error.errno not in _NOT_PRINTED or error.filename or sys.stdout is None:
+        if error.errno not in _NOT_PRINTED or error.filename:
             raise
         # The interpreter must not trip again at exit over what stdout did not take.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -133,6 +133,15 @@ def _advise(parser: ArgumentParser, path: str, *, bare: bool) -> int:
     )
     parser.print_help(out)
     return 0 if bare else 1
+
+
+def _have_output() -> None:
+    """Let output that was closed when the process started go nowhere, and so its children's."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "w")  # noqa: SIM115 - for as long as we live
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def _never_fail_to_print() -> None:

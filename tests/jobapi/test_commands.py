@@ -249,6 +249,24 @@ class CommandTests(LiveCase):
         done = await self.run_command("-c", shell, program=("sh",))
         self.assertEqual((done.stdout, done.stderr), (b"x", b""))
 
+    async def test_no_output(self) -> None:
+        """Closed and full streams change no status, and what is for one never goes to another."""
+        await self.serve(WIRE)
+        for line, answer in (
+            ("secret get API_TOKEN >&-", (0, b"", b"")),
+            ("secret get nope 2>&-", (4, b"", b"")),
+            ("state get nope 2>/dev/full", (4, b"", b"")),
+            ("lock run m -- sh -c 'exit 6' >&- 2>&-", (6, b"", b"")),
+            ("lock run m 2>/dev/full", (1, b"", b"")),
+            (
+                "artifact put a <&-",
+                (1, b"", b"cronstable artifact: cannot read stdin: it is closed\n"),
+            ),
+        ):
+            shell = f"{shlex.join(COMMAND)} {line}"
+            done = await self.run_command("-c", shell, program=("sh",))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), answer, line)
+
 
 class LockRunTests(LiveCase):
     """A command under a lock."""
