@@ -34,7 +34,7 @@ from cronstable.runs.scheduler import Scheduler
 from cronstable.runs.service import RunService
 from cronstable.runs.sla import SlaBreached, SlaWatch
 from cronstable.service import background
-from cronstable.state.manifests import Names
+from cronstable.state.manifests import Names, names_of
 from cronstable.state.service import StoreService
 from cronstable.state.upkeep import Upkeep
 from cronstable.web.context import House
@@ -96,6 +96,7 @@ class Rooms:
             clock, identity.host, self.store, self.registry, lambda: self.runs.jobs.jobs, self.bus
         )
         self.upkeep = Upkeep(clock, identity.host, self.store)
+        self._used = Names()
         self.store.when_up = self._store_is_up
         self.statsd = StatsdService(reactor, clock)
         self.statsd.listen(self.bus)
@@ -125,6 +126,7 @@ class Rooms:
         self.runs.install(jobs)
         self.scheduler.install(jobs, zones_changed)
         self.outputs.keep_only(jobs.jobs)
+        self._used = names_of(config, self.identity.host)
         self.registry.counts.configure(config.web.metrics.buckets if config.web else ())
 
     def unenforced(self) -> Iterator[str]:
@@ -215,7 +217,7 @@ class Rooms:
         return self.memory.missed(gap, self.runs.jobs.find(gap.job))
 
     async def _store_is_up(self) -> None:
-        self.upkeep.begin(self._names(), self.runs.jobs.job_set_id)
+        self.upkeep.begin(self._used, self.runs.jobs.job_set_id)
         await self.counters.seed()
         await self.memory.take_over()
         self._remember_successes()
@@ -231,12 +233,7 @@ class Rooms:
         await self.memory.each_minute()
         if not settled:
             self._remember_successes()
-        await self.upkeep.each_minute(self._names(), self.runs.jobs.job_set_id)
-
-    def _names(self) -> Names:
-        jobs = frozenset(self.runs.jobs.jobs)
-        scopes = {scope for job in self.runs.jobs.jobs.values() for scope in job.allowed_scopes}
-        return Names(jobs, frozenset((self.identity.host,)), jobs | scopes)
+        await self.upkeep.each_minute(self._used, self.runs.jobs.job_set_id)
 
     def _late(self, event: SlaBreached) -> None:
         breach = event.breach

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from cronstable.config.sections_values import Config, StateConfig
     from cronstable.state.admin import Outcome
-    from cronstable.state.manifests import Names
     from cronstable.state.store import Store, StoreSettings
 
 
@@ -100,12 +99,18 @@ def _migrate(options: Namespace) -> int:
 
 
 def _gc(options: Namespace) -> int:
+    import socket
+
     from cronstable.state import admin
+    from cronstable.state.manifests import names_of
 
     return _run(
         options,
         lambda config: admin.gc(
-            _store(config), names_in(config), float(_state(config).gc_grace), options.dry_run
+            _store(config),
+            names_of(config, socket.gethostname() or "localhost"),
+            float(_state(config).gc_grace),
+            options.dry_run,
         ),
     )
 
@@ -124,22 +129,6 @@ def _migrate_schema(options: Namespace) -> int:
 
 class NoStore(Exception):
     """The configuration has no store; the text is for the operator."""
-
-
-def names_in(config: Config) -> Names:
-    """Return the jobs, scopes and workflows that a configuration uses, and this host's name."""
-    import socket
-
-    from cronstable.state.manifests import GLOBAL_SCOPE, Names
-
-    tasks = [task.job for dag in config.dags.values() for task in dag.tasks]
-    scopes = {scope for job in (*config.jobs.values(), *tasks) for scope in job.allowed_scopes}
-    return Names(
-        jobs=frozenset(config.jobs),
-        hosts=frozenset({socket.gethostname() or "localhost"}),
-        scopes=frozenset(scopes | {GLOBAL_SCOPE}),
-        dags=frozenset(config.dags),
-    )
 
 
 def _run(options: Namespace, act: Callable[[Config], Outcome]) -> int:

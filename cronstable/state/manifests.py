@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from cronstable.config.sections_values import Config
 from cronstable.state.instants import from_text, to_text
 
 GLOBAL_SCOPE = "global"
@@ -39,6 +40,18 @@ class InUse:
     names: Names
     recent: int = 0
     covers_scopes: bool = False
+
+
+def names_of(config: Config, host: str) -> Names:
+    """Return what C{config} uses, in force on C{host}: also what is configured and not run."""
+    tasks = [task.job for dag in config.dags.values() for task in dag.tasks]
+    scopes = {scope for job in (*config.jobs.values(), *tasks) for scope in job.allowed_scopes}
+    return Names(
+        jobs=frozenset(config.jobs),
+        hosts=frozenset((host,)),
+        scopes=frozenset(scopes | {GLOBAL_SCOPE}),
+        dags=frozenset(config.dags),
+    )
 
 
 def manifest(job_set_id: str, host: str, names: Names, now: float) -> dict[str, Any]:

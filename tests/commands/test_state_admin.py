@@ -186,19 +186,3 @@ class StateActionTests(SynchronousTestCase):
             timeout=60,
         )
         self.assertEqual((done.returncode, done.stderr.count(b"Traceback")), (0, 0), done.stderr)
-
-
-class NamesTests(SynchronousTestCase):
-    """What a configuration uses."""
-
-    def test_names(self) -> None:
-        """Disabled jobs count, tasks' scopes too, and the shared scope always."""
-        from cronstable.config.load import load
-
-        path = self.mktemp()
-        Path(path).write_text(CONFIG.format(path="/nowhere", grace=604800))
-        names = state_admin.names_in(load(path, environ={}, now=1.7e9).config)
-        self.assertEqual(names.jobs, {"job", "off"})
-        self.assertEqual(names.scopes, {"global", "shared", "inner"})
-        self.assertEqual(names.dags, {"flow"})
-        self.assertEqual(len(names.hosts), 1)

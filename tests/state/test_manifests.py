@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.config.sections_values import Config, DagConfig, TaskConfig
 from cronstable.state.instants import from_text
-from cronstable.state.manifests import InUse, Names, history_spans, in_use, manifest
+from cronstable.state.manifests import InUse, Names, history_spans, in_use, manifest, names_of
+from tests.fakes import job
 from tests.state.support import NOW, vector
 
 
@@ -17,6 +20,30 @@ def names(case: dict[str, list[str]]) -> Names:
         frozenset(case["artifact_scopes"]),
         frozenset(case["dags"]),
     )
+
+
+class NamesTests(SynchronousTestCase):
+    """What a configuration uses."""
+
+    def test_names(self) -> None:
+        """Disabled jobs count, workflows and their tasks' scopes too, and the shared scope always."""
+        task = TaskConfig("task", attrs.evolve(job("flow.task"), allowed_scopes=("inner",)))
+        config = Config(
+            {
+                "job": attrs.evolve(job("job"), allowed_scopes=("shared",)),
+                "off": attrs.evolve(job("off"), enabled=False),
+            },
+            {"flow": DagConfig("flow", (task,))},
+        )
+        self.assertEqual(
+            names_of(config, "node-a"),
+            Names(
+                frozenset({"job", "off"}),
+                frozenset({"node-a"}),
+                frozenset({"global", "shared", "inner"}),
+                frozenset({"flow"}),
+            ),
+        )
 
 
 class InUseTests(SynchronousTestCase):

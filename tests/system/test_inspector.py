@@ -31,6 +31,19 @@ jobs:
     command: exec sleep 100
 """
 
+WORKFLOW = """\
+  - name: sharing
+    schedule: "0 0 1 1 *"
+    command: "true"
+    stateAllowedScopes: [shared]
+dags:
+  - name: flow
+    tasks:
+      - id: task
+        command: "true"
+        stateAllowedScopes: [inner]
+"""
+
 
 class InspectorTests(TestCase):
     """GET /state and its like, and trends, of a daemon that does real work."""
@@ -101,3 +114,14 @@ class InspectorTests(TestCase):
         await again.wait_for_log("rehydrated run history")
         trends = await self.shown(again, "/jobs/ok-minutely/trends")
         self.assertEqual((trends["source"], trends["windows"]["all"]["total"]), ("durable", 3))
+
+    async def test_manifest_names_workflows(self) -> None:
+        """What workflows use is said as well, though none are run: it is somebody's."""
+        daemon = Daemon(self, CONFIG + WORKFLOW)
+        await daemon.wait_for_log("started listening on")
+        host = (await self.shown(daemon, "/state"))["node"]["host"]
+        found = await self.shown(daemon, f"/state/records?stream=manifests%2F{host}")
+        (record,) = found["records"]
+        self.assertEqual(record["dags"], ["flow"])
+        self.assertEqual(record["scopes"], ["global", "inner", "shared"])
+        self.assertEqual(len(record["jobs"]), 5)
