@@ -16,13 +16,11 @@ import attrs
 
 from cronstable.jobapi.refusal import Refused, unauthorized
 from cronstable.runs.environment import RunFacts
+from cronstable.state.manifests import GLOBAL_SCOPE
 
 if TYPE_CHECKING:
     from cronstable.jobapi.holds import Hold
     from cronstable.jobapi.hunts import Hunt
-
-GLOBAL = "global"
-"""The scope that every job may use."""
 
 
 @attrs.define(eq=False)
@@ -48,7 +46,7 @@ class Caller:
             return self.run.scope
         job = self.run.job
         if isinstance(asked, str) and (
-            asked in (self.run.scope, GLOBAL) or asked in job.allowed_scopes
+            asked in (self.run.scope, GLOBAL_SCOPE) or asked in job.allowed_scopes
         ):
             return asked
         raise Refused(

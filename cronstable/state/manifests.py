@@ -16,6 +16,7 @@ from cronstable.config.sections_values import Config
 from cronstable.state.instants import from_text, to_text
 
 GLOBAL_SCOPE = "global"
+"""The scope that every job may use."""
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ class NamesTests(SynchronousTestCase):
     """What a configuration uses."""
 
     def test_names(self) -> None:
-        """Disabled jobs count, workflows and their tasks' scopes too, and the shared scope always."""
+        """Disabled jobs, workflows and scopes of tasks count too, the shared scope always."""
         task = TaskConfig("task", attrs.evolve(job("flow.task"), allowed_scopes=("inner",)))
         config = Config(
             {
