@@ -171,7 +171,7 @@ class _Builder:
                 self._adorned(event)
             return Scalar(event.value, mark.line + 1, mark.column + 1)
         if cls is yaml.AliasEvent:
-            self._flaw(event, f"alias *{event.anchor}: aliases are not supported")
+            self._unsupported(event, "an alias", "*")
             self._whole = False
             return Scalar("", mark.line + 1, mark.column + 1)
         if event.anchor is not None or event.tag is not None:
@@ -230,9 +230,13 @@ class _Builder:
 
     def _adorned(self, event: Any) -> None:
         if event.anchor is not None:
-            self._flaw(event, f"anchor &{event.anchor}: anchors are not supported")
+            self._unsupported(event, "an anchor", "&")
         if event.tag is not None:
-            self._flaw(event, f"tag {event.tag}: tags are not supported")
+            self._unsupported(event, "a tag", "!")
+
+    def _unsupported(self, event: Any, what: str, sign: str) -> None:
+        # Its name is not told: it may be a password that somebody did not quote.
+        self._flaw(event, f"{what} is not supported; text that begins with {sign} needs quotes")
 
     def _duplicate(self, mapping: Mapping, key: str, mark: Any) -> None:
         line, column = mapping.places[key]

@@ -6,6 +6,7 @@ from unittest import mock
 
 import yaml
 
+from cronstable.config.errors import ConfigError
 from tests.config.helpers import HEAD, ConfigCase
 
 
@@ -73,12 +74,20 @@ class AcceptedTextTests(ConfigCase):
             self.assertEqual(self.config(HEAD), expected)
             self.assert_refused(HEAD + "\tx: 1\n", "c.yaml:5:1", "tab")
             self.assert_refused("a: \x07\n", "c.yaml:1:4", "U+0007")
-            self.assert_refused(HEAD.replace("echo", "&x echo"), "anchor &x")
+            self.assert_refused(HEAD.replace("echo", "&x echo"), "an anchor")
             self.assert_refused("a: 'b\n", "not valid YAML")
 
 
 class RefusedTextTests(ConfigCase):
     """Text that does not load, each with its place."""
+
+    def test_unquoted_secret(self) -> None:
+        """A password that YAML takes for something else is not told."""
+        for sign in "*&!@`%|>":
+            text = HEAD + f"    environment: [{{key: A, value: {sign}hunter2}}]\n"
+            error = self.assertRaises(ConfigError, self.load, text)
+            self.assertNotIn("hunter2", str(error), sign)
+            self.assertIn("c.yaml:5:", str(error), sign)
 
     def places(self, content: str | bytes) -> list[tuple[int, int]]:
         """Return line and column of each problem of C{content}."""
@@ -125,7 +134,7 @@ class RefusedTextTests(ConfigCase):
 
     def test_anchor_alone(self) -> None:
         """An anchor that nothing refers to is refused as well."""
-        self.assert_refused(HEAD.replace("echo", "&x echo"), "c.yaml:3:14", "anchor &x")
+        self.assert_refused(HEAD.replace("echo", "&x echo"), "c.yaml:3:14", "an anchor")
 
     def test_alias_bomb(self) -> None:
         """Aliases are never expanded."""
