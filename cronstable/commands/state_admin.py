@@ -168,8 +168,7 @@ def _state(config: Config) -> StateConfig:
 def _settings(config: Config) -> StoreSettings:
     from cronstable.state.store import StoreSettings
 
-    state = _state(config)
-    return StoreSettings(state.path, state.deployment_id, state.topology, state.fsync)
+    return StoreSettings.of(_state(config))
 
 
 def _store(config: Config) -> Store:

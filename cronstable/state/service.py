@@ -100,8 +100,7 @@ MakeWorkers = Callable[[Any, Clock, str, int], Workers]
 
 def store_of(config: StateConfig, clock: Clock) -> Store:
     """Return the store that C{config} names, on the system's own files."""
-    settings = StoreSettings(config.path, config.deployment_id, config.topology, config.fsync)
-    return open_store(settings, clock)
+    return open_store(StoreSettings.of(config), clock)
 
 
 class StoreService(Service):

@@ -12,6 +12,7 @@ import os
 
 import attrs
 
+from cronstable.config.sections_values import StateConfig
 from cronstable.state import names
 from cronstable.state.blobs import Blobs
 from cronstable.state.documents import Documents, Listing
@@ -43,6 +44,11 @@ class StoreSettings:
     deployment_id: str | None = None
     topology: str = "auto"
     fsync: FsyncMode = "always"
+
+    @classmethod
+    def of(cls, config: StateConfig) -> StoreSettings:
+        """Return what the section says."""
+        return cls(config.path, config.deployment_id, config.topology, config.fsync)
 
     @property
     def namespace(self) -> str:

@@ -143,6 +143,6 @@ def _lease(lease: Lease, now: float) -> Json:
 def _unseen(config: StateConfig | None) -> View:
     """Return what is known of a store that has not been started."""
     config = config or StateConfig("")
-    settings = StoreSettings(config.path, config.deployment_id)
+    settings = StoreSettings.of(config)
     shared = config.topology == "shared"
     return View(settings.root, settings.namespace, "shared" if shared else "single-node", False)
