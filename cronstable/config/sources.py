@@ -29,6 +29,9 @@ ROOM = 1024
 
 _RECENT_LOADS = 8
 
+Stamps = tuple[tuple[str, tuple[int, int] | None], ...]
+"""Paths, each with when it was changed, in nanoseconds, and its size in bytes; None = absent."""
+
 
 @attrs.frozen
 class Source:
@@ -266,6 +269,19 @@ def taken_names(directory: str) -> tuple[str, ...]:
         for name in sorted(os.listdir(directory))
         if name[0] not in "_." and (is_yaml_name(name) or is_crontab_name(name))
     )
+
+
+def stamps(paths: Iterable[str | None]) -> Stamps:
+    """Return what differs once one of these files has changed, come or gone, contents unread."""
+    return tuple((path, _stamp(path)) for path in paths if path)
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import os
 import socket
 from typing import Any
 
@@ -18,13 +17,12 @@ from twisted.internet.error import CannotListenError
 
 from cronstable.config.addresses import is_wildcard
 from cronstable.config.sections_values import JobApiConfig, TlsFiles
+from cronstable.config.sources import Stamps, stamps
 from cronstable.config.state import job_api_address
 from cronstable.threads import in_thread
 
 BACKLOG = 512
 _PORTS_TRIED = 8
-
-Signature = tuple[Any, ...]
 
 
 class CannotListen(Exception):
@@ -90,9 +88,9 @@ async def open_endpoint(reactor: Any, config: JobApiConfig, factory: Any) -> End
     raise CannotListen(f"could not find one free port for all addresses of {address.host}")
 
 
-def signature_of(files: TlsFiles) -> Signature:
+def signature_of(files: TlsFiles) -> Stamps:
     """Return what changes when a TLS file does."""
-    return tuple((path, _stamp(path)) for path in (files.cert, files.key) if path)
+    return stamps((files.cert, files.key))
 
 
 def _listen(reactor: Any, hosts: list[str], port: int, factory: Any) -> list[Any] | None:
@@ -127,11 +125,3 @@ async def _addresses(reactor: Any, host: str) -> list[str]:
 def _resolved(host: str) -> list[str]:
     found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

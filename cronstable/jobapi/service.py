@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 
 from cronstable.clock import Clock
 from cronstable.config.sections_values import JobApiConfig, StateConfig
+from cronstable.config.sources import Stamps
 from cronstable.identity import Identity
 from cronstable.jobapi.callers import Caller
 from cronstable.jobapi.client import TOKEN
@@ -26,7 +27,6 @@ from cronstable.jobapi.holds import Holds
 from cronstable.jobapi.listener import (
     CannotListen,
     Endpoint,
-    Signature,
     open_endpoint,
     signature_of,
 )
@@ -75,7 +75,7 @@ class JobApiService:
         self._site: Any = None
         self._endpoint: Endpoint | None = None
         self._creator: Any = None
-        self._signature: Signature = ()
+        self._signature: Stamps = ()
         self._said: str | None = None
         self._opening: Waiters | None = None
         """Who waits for the endpoint while it is being opened."""

@@ -9,14 +9,14 @@ Nothing heavy is imported until there is a C{web} section.  docs/http-api.md, "L
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 from twisted.internet.defer import DeferredLock
 
 from cronstable.config.sections_values import Config, McpConfig, WebConfig
+from cronstable.config.sources import Stamps, stamps
 from cronstable.service import background
 from cronstable.threads import in_thread
 
@@ -29,7 +29,6 @@ log = logging.getLogger("cronstable")
 NOT_STARTED = "Error in the web configuration, so not starting the web API: %s"
 
 Section = tuple["WebConfig | None", "McpConfig | None"]
-Signature = tuple[Any, ...]
 
 
 @attrs.frozen
@@ -37,7 +36,7 @@ class _InForce:
     """What the running application was made from."""
 
     section: Section
-    signature: Signature
+    signature: Stamps
 
 
 class WebService:
@@ -55,7 +54,7 @@ class WebService:
         self._lock = DeferredLock()
         self._running: Running | None = None
         self._in_force: _InForce | None = None
-        self._refused: tuple[Section, Signature, str] | None = None
+        self._refused: tuple[Section, Stamps, str] | None = None
         self._stopped = False
 
     @property
@@ -112,7 +111,7 @@ class WebService:
             await self._running.bind()
 
     async def _material(
-        self, web: WebConfig, section: Section, signature: Signature
+        self, web: WebConfig, section: Section, signature: Stamps
     ) -> Material | None:
         """Load tokens and certificates; say why if that fails, once for each reason."""
         from cronstable.web.running import Unavailable, load_material
@@ -150,19 +149,11 @@ class WebService:
             await self._running.stop()
 
 
-def signature_of(web: WebConfig) -> Signature:
+def signature_of(web: WebConfig) -> Stamps:
     """Return what changes when a file of the section does: its TLS and token files."""
     paths = [web.tls.cert, web.tls.key, web.tls.ca]
     secrets = [token.secret for token in web.auth_tokens]
     if web.auth_token is not None:
         secrets.append(web.auth_token)
     paths += [secret.from_file for secret in secrets if not secret.value]
-    return tuple((path, _stamp(path)) for path in paths if path)
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+    return stamps(paths)
