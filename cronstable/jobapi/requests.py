@@ -15,10 +15,13 @@ from twisted.web.http import datetimeToString
 from twisted.web.resource import IResource
 
 from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite
-from cronstable.jobapi.bodies import Body
+from cronstable.jobapi.bodies import Body, Payload
 from cronstable.jobapi.refusal import bad
 
 log = logging.getLogger("cronstable.jobapi")
+
+PAUSE = 3600.0
+"""Seconds for which a payload may stop coming: whoever makes it may take a while."""
 
 
 class JobRequest(PlainRequest):
@@ -37,6 +40,8 @@ class JobRequest(PlainRequest):
         self.content = _NOTHING
         self.body = self.channel.site.body_for(self, method, path)
         self.body.announce(length)
+        if isinstance(self.body, Payload):
+            self.channel.setTimeout(PAUSE)
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - the name is Twisted's
         """Take a piece of the body."""
@@ -94,6 +99,12 @@ class JobChannel(KnownChannel):
         super().lineReceived(line)
         if len(self.requests) > known:
             self.requests[-1].line = line
+
+    def allContentReceived(self) -> None:  # noqa: N802 - the name is Twisted's
+        """Wait no longer for another request than for the first."""
+        if self.timeOut == PAUSE:
+            self.setTimeout(self.site.timeOut)
+        super().allContentReceived()
 
 
 BodyFor = Callable[["JobRequest", bytes, bytes], Body]

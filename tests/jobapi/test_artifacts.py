@@ -235,6 +235,28 @@ class ComingTests(ArtifactCase):
         self.world.store.go_on()
         self.assertEqual((self.leftovers(), self.blobs()), ([], 0))
 
+    def test_pauses(self) -> None:
+        """A payload may stop coming for long, what comes after it not."""
+        connection = self.begin(len(LONG))
+        connection.more(LONG[:10])
+        self.world.clock.advance(3599)
+        connection.more(LONG[10:])
+        answer = connection.answer()
+        assert answer is not None
+        self.assertEqual(answer.status, 200)
+        self.world.clock.advance(59)
+        self.assertFalse(connection.transport.disconnecting)
+        self.world.clock.advance(2)
+        self.assertTrue(connection.transport.disconnecting)
+
+    def test_pauses_of_others(self) -> None:
+        """Nobody is waited for who is not let in, nor with anything else than a payload."""
+        for path, caller in ((PUT, ""), ("/v1/kv/set", self.world.caller.token)):
+            connection = self.world.connect()
+            connection.begin("POST", path, 10, authorization=f"Bearer {caller}")
+            self.world.clock.advance(61)
+            self.assertTrue(connection.transport.disconnecting, path)
+
     def test_disk_full(self) -> None:
         """A store that takes no more is 503; the rest is let pass, and nothing is left."""
         self.world.files.fail("append", error=errno.ENOSPC, torn=True)
