@@ -74,7 +74,7 @@ class Inflight:
         self._open: dict[str, Mapping[str, Any]] = {}
         self._replaced: set[str] = set()
         """Jobs with an open record that is, or may be, written below the newest one."""
-        self._seen: set[tuple[str, object, object]] = set()
+        self._seen: set[tuple[str, str, float | None]] = set()
         self._survivors: dict[str, Survivor] = {}
 
     def opened(self, job: JobConfig, pid: int | None, started_at: float) -> None:
@@ -163,7 +163,7 @@ class Inflight:
     def _reconcile(self, job: JobConfig, left: _Left, interrupted: Interrupted) -> None:
         record = left.record
         started_at = from_text(record.get("startedAt"))
-        key = job.name, record.get("proc"), record.get("startedAt")
+        key = job.name, str(record.get("proc")), started_at
         if started_at is None or key in self._seen:
             return
         self._seen.add(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
@@ -11,6 +12,8 @@ from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 
 T = TypeVar("T")
+
+log = logging.getLogger("cronstable.state")
 
 PORTION = 0.5
 """Seconds of reading after which a portion ends, so that none of them comes near its bound."""
@@ -35,7 +38,8 @@ async def for_each(
     Call C{found} with what C{read} finds of each name, and take the name from C{names} before.
 
     Names that cannot be read stay; the first error is raised when all have been asked.  Raises
-    L{cronstable.state.workers.StoreSlow} at once when the store does not answer in time.
+    L{cronstable.state.workers.StoreSlow} at once when the store does not answer in time.  What
+    C{found} fails on is logged, and is no reason to forget the other names.
     """
     left = list(names)
     left.reverse()
@@ -51,7 +55,10 @@ async def for_each(
                 continue
             names.pop(name, None)
             for value in answer:
-                found(name, value)
+                try:
+                    found(name, value)
+                except Exception:
+                    log.exception("state: what is saved of %s cannot be taken over", name)
     if trouble is not None:
         raise trouble
 

@@ -300,15 +300,38 @@ class CrashTests(InflightCase):
         self.assertEqual(world.records("runs/job"), [])
 
     def test_odd_records(self) -> None:
-        """Records without a start or with an odd pid do no harm."""
-        world = DurableWorld(self.host, job("a"), job("b"))
+        """Records without a start or with an odd pid or process do no harm."""
+        world = DurableWorld(self.host, job("a"), job("b"), job("c"))
         old = {"kind": "open", "host": "node-a", "proc": "x"}
+        world.append("inflight/c", {**old, "proc": {"x": []}, "startedAt": to_text(NOON)})
         world.append("inflight/a", {**old, "startedAt": None})
         world.append("inflight/b", {**old, "startedAt": to_text(NOON), "pid": "7"})
         self.host = world.kill()
-        world = DurableWorld(self.host, job("a"), job("b"))
+        world = DurableWorld(self.host, job("a"), job("b"), job("c"))
         self.assertEqual(world.records("runs/a"), [])
         self.assertEqual(world.records("runs/b")[-1]["outcome"], "unknown")
+        self.assertEqual(world.records("runs/c")[-1]["outcome"], "unknown")
+
+    def test_one_that_nobody_foresaw(self) -> None:
+        """What fails with one job's records is logged; the other jobs are seen to."""
+        world = DurableWorld(self.host, job("a"), job("b"))
+        for name in ("a", "b"):
+            world.runs.start_now(name)
+        self.host = world.kill()
+        world = DurableWorld(self.host, job("a"), job("b"), up=False)
+        told = world.memory.inflight._reconcile
+
+        def fails(made: JobConfig, *rest: Any) -> None:
+            if made.name == "a":
+                raise ZeroDivisionError
+            told(made, *rest)
+
+        self.patch(world.memory.inflight, "_reconcile", fails)
+        with self.assertLogs("cronstable.state", "ERROR") as logs:
+            world.start()
+        self.assertIn("what is saved of a cannot be taken over", logs.output[0])
+        self.assertEqual(world.records("runs/b")[-1]["outcome"], "unknown")
+        self.assertTrue(world.memory.settled)
 
     def test_one_that_cannot_be_read(self) -> None:
         """An unreadable record holds up its own job only, and is asked for again."""
