@@ -61,12 +61,13 @@ def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def host_port(written: str, *, lowest: int = 1, port_optional: bool = False) -> HostPort:
     """Return the parts of C{host:port} or C{[ipv6]:port}; raises ValueError with a hint."""
+    shown = without_userinfo(written)
     if written.startswith("["):
         host, bracket, rest = written[1:].partition("]")
         if not bracket or _literal(host) is None:
-            raise ValueError(f"not [ipv6]:port, got {written!r}")
+            raise ValueError(f"not [ipv6]:port, got {shown!r}")
     elif written.count(":") > 1:
-        raise ValueError(f"an IPv6 address needs brackets, got {written!r}; write [address]:port")
+        raise ValueError(f"an IPv6 address needs brackets, got {shown!r}; write [address]:port")
     else:
         host, colon, rest = written.partition(":")
         rest = colon + rest
@@ -77,7 +78,7 @@ def host_port(written: str, *, lowest: int = 1, port_optional: bool = False) -> 
         port = int(rest[1:])
         if lowest <= port <= 65535:
             return HostPort(host, port)
-    raise ValueError(f"not host:port, got {written!r}; the port from {lowest} to 65535")
+    raise ValueError(f"not host:port, got {shown!r}; the port from {lowest} to 65535")
 
 
 def same_node(peer: str, listen: str) -> bool:
@@ -132,5 +133,5 @@ def loose_listener(url: str) -> Listener:
 
 
 def without_userinfo(url: str) -> str:
-    """Return C{url} with any user and password before its host replaced."""
-    return re.sub(r"(?<=://)[^/?#]*@", "***@", url, count=1)
+    """Return C{url}, or C{host:port}, with any user and password before the host replaced."""
+    return re.sub(r"(^|(?<=://))[^/?#]*@", "***@", url, count=1)

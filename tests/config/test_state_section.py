@@ -116,6 +116,19 @@ class JobApiTests(ConfigCase):
         ):
             self.assert_refused(job_api(f"listen: '{address}'"), "state.jobApi.listen: ", address)
 
+    def test_userinfo(self) -> None:
+        """A user and password in an address are not told, with a scheme or without."""
+        for address in ("u:hunter2@h:x", "http://u:hunter2@h:x", "u:hunter2@10.0.0.1:5"):
+            text = job_api(f"listen: '{address}'") + section(
+                "cluster",
+                f"listen: '{address}'",
+                "tls: {ca: a, cert: b, key: c}",
+                f"peers: [{{host: '{address}'}}]",
+            )
+            said = "".join(str(each) for each in self.problems(text))
+            self.assertIn("***@", said)
+            self.assertNotIn("hunter2", said)
+
     def test_beyond_this_host(self) -> None:
         """An address that others reach must be asked for; without TLS it is said each time."""
         for address in ("http://10.0.0.5:9000", "10.0.0.5:9", "0.0.0.0", "[::]:9", "host:9"):
