@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from cronstable.jobapi.client import Endpoint
 
+LONGEST_WAIT = 2_000_000.0
+"""Seconds for which a lock can be waited for: a socket counts milliseconds in 31 bits."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
@@ -79,7 +82,7 @@ def _finite(text: str) -> float:
         seconds = math.nan
     if not math.isfinite(seconds):
         raise ArgumentTypeError(f"SECONDS must be a finite number, not {text!r}")
-    return max(seconds, 0.0)
+    return min(max(seconds, 0.0), LONGEST_WAIT)
 
 
 def _acquire(options: Namespace, endpoint: Endpoint) -> int:

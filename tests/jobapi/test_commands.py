@@ -297,6 +297,14 @@ class LockRunTests(LiveCase):
         done = await self.run_command("lock", "run", "--global", "m", "echo", "yes")
         self.assertEqual((done.returncode, done.stdout), (0, b"yes\n"))
 
+    async def test_for_ever(self) -> None:
+        """Any number of seconds is good for waiting."""
+        await self.serve(WIRE)
+        done = await self.run_command(
+            "lock", "run", "m", "--wait", "--timeout", "1e300", "--", "true"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     async def test_excludes(self) -> None:
         """While one runs, another is refused, or waits for its turn; both outputs are whole."""
         await self.serve(WIRE)
