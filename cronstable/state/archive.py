@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import logging
 import os
 import secrets
 import stat
@@ -26,6 +27,8 @@ from cronstable.state.files import FILE_MODE
 from cronstable.state.leases import FILE as LEASE
 from cronstable.state.leases import LOCK, lease_in
 from cronstable.state.tree import KEPT_AREAS, Sync, Tree
+
+log = logging.getLogger("cronstable.state")
 
 
 class BadArchive(Exception):
@@ -57,12 +60,20 @@ def stored_files(root: str) -> Iterator[StoredFile]:
     What names a payload comes before the payloads, so that a copy beside a writer lacks none.
     """
     for area in KEPT_AREAS:
-        for directory, below, files in os.walk(os.path.join(root, area), onerror=_unless_gone):
+        top = os.path.join(root, area)
+        if os.path.islink(top):
+            os.stat(top)  # A disk that is not mounted is not an empty one.
+        for directory, below, files in os.walk(top, onerror=_unless_gone):
             below.sort()
+            for path in (os.path.join(directory, name) for name in below):
+                if os.path.islink(path):
+                    log.warning("state: left out %s: links are not followed", path)
             for name in sorted(files):
                 path = os.path.join(directory, name)
                 with contextlib.suppress(FileNotFoundError):
                     if os.path.islink(path) or not os.path.isfile(path):
+                        if os.path.lexists(path):
+                            log.warning("state: left out %s: it is no file", path)
                         continue
                     with open(path, "rb") as file:
                         modified = os.fstat(file.fileno()).st_mtime

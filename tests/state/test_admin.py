@@ -195,11 +195,25 @@ class BackupTests(AdminCase):
         with tarfile.open(self.backup()) as tar:
             self.assertFalse([name for name in tar.getnames() if "runs%2Fj" in name])
 
-    def test_odd_entries(self) -> None:
-        """Links and pipes in a store are passed over."""
-        os.symlink("/etc/passwd", self.store.tree.path("records", "runs%2Fj", "link.json"))
-        os.mkfifo(self.store.tree.path("records", "runs%2Fj", "pipe.json"))
+    def test_area_on_another_disk(self) -> None:
+        """A directory that is a link is backed up; one that leads nowhere is an error."""
+        whole = files_of(self.settings)
+        os.rename(self.store.tree.path("blobs"), self.path("disk"))
+        os.symlink(self.path("disk"), self.store.tree.path("blobs"))
         with tarfile.open(self.backup()) as tar:
+            self.assertEqual(set(tar.getnames()), set(whole))
+        os.rename(self.path("disk"), self.path("unmounted"))
+        self.assertRaises(FileNotFoundError, self.backup)
+
+    def test_odd_entries(self) -> None:
+        """Links and pipes in a store are passed over, which is said."""
+        os.symlink("/etc/passwd", self.store.tree.path("records", "runs%2Fj", "link.json"))
+        os.symlink("runs%2Fj", self.store.tree.path("records", "runs%2Flink"))
+        os.mkfifo(self.store.tree.path("records", "runs%2Fj", "pipe.json"))
+        with self.assertLogs("cronstable.state", "WARNING") as logs:
+            archived = self.backup()
+        self.assertEqual(len(logs.output), 3)
+        with tarfile.open(archived) as tar:
             self.assertFalse([name for name in tar.getnames() if "link" in name or "pipe" in name])
 
 
