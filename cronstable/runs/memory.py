@@ -245,6 +245,8 @@ class Memory:
             except TROUBLE as error:
                 # One job whose records cannot be read is no reason to forget the others.
                 trouble = trouble or error
+            except Exception:
+                log.exception("state: taking over what was saved failed in part")
         if trouble is not None:
             raise trouble
         # Another store may have come into force meanwhile; then all is to be asked again.

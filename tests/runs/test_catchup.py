@@ -108,6 +108,16 @@ class StartTests(CatchUpCase):
         world.run(65)
         self.assertEqual(self.minutes(world), [(1, "catchup"), (2, "scheduled")])
 
+    def test_after_a_bug(self) -> None:
+        """What fails for no reason that was foreseen leaves the rest of a start as it is."""
+        world = self.began(job("job", "*/30 * * * *", on_missed="run-all"), up=False)
+        self.patch(world.memory.retries, "saved", lambda jobs: 1 // 0)
+        with self.assertLogs("cronstable.state", "ERROR"):
+            world.start()
+        world.run(30)
+        self.assertEqual(self.caught_up(world), [30, 60])
+        self.assertTrue(world.memory.settled)
+
     def test_disabled(self) -> None:
         """A disabled job owes nothing."""
         world = self.began(job("job", "* * * * *", on_missed="run-all", enabled=False))
