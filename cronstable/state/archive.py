@@ -99,7 +99,7 @@ def write_archive(root: str, output: str) -> int:
     target = os.path.realpath(output)
     if os.path.exists(target) and not os.path.isfile(target):
         raise OSError(errno.EINVAL, "Not a regular file", output)
-    temporary = os.path.join(os.path.dirname(target), f".cronstable-{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(os.path.dirname(target), f"cronstable-{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         with os.fdopen(descriptor, "wb") as raw:
