@@ -129,7 +129,7 @@ def gc(store: Store, own: Names, grace: float, dry_run: bool) -> Outcome:
             f" grace of {grace:.0f} s"
         )
         notes = (note,)
-    _start(store)
+    _start(store, may_lock=not dry_run)
     return Outcome(tuple(_told(collect(store, own, grace, dry_run=dry_run))), notes)
 
 
@@ -198,9 +198,10 @@ def warn_of_owner(root: str) -> None:
         )
 
 
-def _start(store: Store) -> View:
+def _start(store: Store, *, may_lock: bool = False) -> View:
+    """Start a store; with C{may_lock} lock files may be made in one that is there."""
     root = store.settings.root
-    if not os.path.exists(root):
+    if may_lock or not os.path.exists(root):
         warn_of_owner(root)
     return store.start()
 

@@ -453,6 +453,10 @@ class OwnerTests(AdminCase):
         check = lambda: admin.check(open_store(self.other("c"), self.clock))  # noqa: E731
         self.assertEqual(self.warnings(check), 1)
         self.assertEqual(self.warnings(check), 0, "it is there now, and nothing is made")
+        for dry_run in (True, False):
+            store = open_store(self.other("c"), self.clock)
+            collect = lambda: admin.gc(store, Names(), 604_800.0, dry_run)  # noqa: B023, E731
+            self.assertEqual(self.warnings(collect), 0 if dry_run else 1)
 
     def test_nothing_to_say(self) -> None:
         """One's own place, and root's, are as they should be."""
