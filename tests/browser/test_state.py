@@ -117,3 +117,16 @@ class StatePanelTests(BrowserTestCase):
                 f"return document.querySelectorAll('{PANEL} .state-body button').length"
             )
             self.assertEqual(buttons, 0, tab)
+
+    def test_back_after_a_cut(self) -> None:
+        """While the daemon is away the inside says so; it is there again with the daemon."""
+        self.show()
+        self.look()
+        self.press_button("Keys", PANEL)
+        self.press_button("sync", f"{PANEL} .state-body")
+        self.browser.wait_for("the keys", lambda: "last-id" in self.inside())
+        self.fake.down = True
+        self.browser.wait_for("the cut", lambda: "last-id" not in self.inside())
+        self.fake.down = False
+        self.browser.press("g")
+        self.browser.wait_for("the scopes", lambda: "Scope" in self.inside())

@@ -105,6 +105,7 @@ function createInspector(app) {
       if (!document.hidden) app.store.set("durable", await app.api.get("/state"));
     } catch (error) {
       if (open) node.replaceChildren(h("p", { class: "empty", text: error.message }));
+      scope = null;
       drawn = "";
     }
     if (!app.store.state.durable?.enabled) close();
