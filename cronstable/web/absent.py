@@ -23,6 +23,12 @@ TASK = f"{RUN}/tasks/<segment:task>"
 
 def register(app: Klein, context: Context) -> None:
     """Add the routes."""
+
+    def no_dag_runs(request: ApiRequest, name: str, **rest: str) -> bytes:
+        """Answer why no runs of such a workflow are kept."""
+        kept = context.house.store.configured
+        raise not_found(f"workflow '{name}' not found" if kept else NO_RUNS)
+
     get(app, "/cluster", cluster)
     get(app, "/fleet", fleet)
     get(app, "/dags", no_dags)
@@ -54,11 +60,6 @@ async def fleet(request: ApiRequest) -> bytes:
 async def no_dags(request: ApiRequest) -> bytes:
     """Answer that there are no workflows."""
     return await answer_conditional(request, [])
-
-
-def no_dag_runs(request: ApiRequest, **names: str) -> bytes:
-    """Answer that no workflow runs are kept."""
-    raise not_found(NO_RUNS)
 
 
 def no_dag(request: ApiRequest, name: str) -> bytes:

@@ -418,6 +418,15 @@ class RecordTests(StateCase):
         self.get("/state/records?stream=runs/1")
 
 
+class WorkflowTests(StateCase):
+    """GET /dags/{name}/runs."""
+
+    def test_unknown_workflow(self) -> None:
+        """With a store it is the workflow that is not there, not the store."""
+        for path in ("/dags/x/runs", "/dags/x/runs/y", "/dags/x/runs/y/xcom"):
+            self.assertEqual(self.get(path, 404), {"error": "workflow 'x' not found"})
+
+
 class AccessTests(VectorCase):
     """Who may look."""
 
