@@ -32,7 +32,8 @@ class Waiters:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: list[Deferred[None]] = []
+        # Of the many that there are, few have anybody waiting.
+        self._waiting: list[Deferred[None]] | None = None
 
     def __bool__(self) -> bool:
         """Return whether anybody waits."""
@@ -43,14 +44,16 @@ class Waiters:
         waiter: Deferred[None] = Deferred()
         if no_more:
             waiter.callback(None)
+        elif self._waiting is None:
+            self._waiting = [waiter]
         else:
             self._waiting.append(waiter)
         return waiter
 
     def tell(self) -> None:
         """Tell everybody who waits now."""
-        told, self._waiting = self._waiting, []
-        for waiter in told:
+        told, self._waiting = self._waiting, None
+        for waiter in told or ():
             waiter.callback(None)
 
 
