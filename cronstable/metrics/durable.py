@@ -6,7 +6,6 @@ docs/metrics.md, "Restarts", has the record's shape; what is damaged is skipped,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Generator, Mapping
 from typing import Any
 
@@ -144,7 +143,8 @@ def _is_count(value: object) -> bool:
 
 
 def _is_amount(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and value >= 0  # type: ignore[arg-type,operator]
+    # Below the limits of a float, so that what is added to it stays a number.
+    return type(value) in (int, float) and 0 <= value < 1e300  # type: ignore[operator]
 
 
 def _count(value: Any) -> int:

@@ -98,6 +98,9 @@ class DurableTests(SynchronousTestCase):
             ("cpu_user_sum", float("nan")),
             ("cpu_user_sum", float("inf")),
             ("cpu_user_sum", None),
+            ("cpu_user_sum", 1e308),
+            ("cpu_user_sum", 10**400),
+            ("last_failure_time", 10**400),
             ("last_failure_time", False),
             ("runs", None),
             ("sla_breaches", []),
@@ -124,6 +127,7 @@ class DurableTests(SynchronousTestCase):
             ("bucket_counts", [46] * 9),
             ("duration_count", -1),
             ("duration_sum", float("nan")),
+            ("duration_sum", 10**400),
         ):
             record = copy.deepcopy(self.record)
             record["jobs"]["job-fail"][field] = value
