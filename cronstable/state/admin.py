@@ -189,7 +189,7 @@ def warn_of_owner(root: str) -> None:
     while not os.path.exists(place):
         place = os.path.dirname(place)
     owner = os.stat(place).st_uid
-    if is_root() and owner:
+    if owner and is_root():
         log.warning(
             "state: %s belongs to user id %d, who cannot read what root makes there: let it be"
             " made by that user, or give it to that user before cronstable starts",

@@ -93,12 +93,9 @@ def write_archive(root: str, output: str) -> int:
     """
     Write all files of a store into a gzipped tar, 0600, replacing C{output} once it is whole.
 
-    A link is followed.  Returns how many; raises OSError, also for a device or a pipe, which
-    nobody wants replaced by a file.
+    Returns how many; raises OSError.
     """
-    target = os.path.realpath(output)
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise OSError(errno.EINVAL, "Not a regular file", output)
+    target = _target_of(output)
     temporary = os.path.join(os.path.dirname(target), f"cronstable-{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
@@ -114,6 +111,23 @@ def write_archive(root: str, output: str) -> int:
             os.unlink(temporary)
         raise
     return count
+
+
+def _target_of(output: str) -> str:
+    """
+    Return the path of the file that an archive at C{output} becomes; links are followed.
+
+    Raises OSError for a device or a pipe, which nobody wants replaced by a file, and for a link
+    that somebody else may have left in a shared directory.
+    """
+    if os.path.islink(output):
+        owner = os.lstat(output).st_uid
+        if owner and owner != os.geteuid():
+            raise PermissionError(errno.EACCES, "A link of another user", output)
+    target = os.path.realpath(output)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise OSError(errno.EINVAL, "Not a regular file", output)
+    return target
 
 
 def _fill(raw: BinaryIO, root: str) -> int:

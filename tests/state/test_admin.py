@@ -147,6 +147,21 @@ class BackupTests(AdminCase):
         self.assertEqual(os.listdir(self.path("shelf")), ["today.tar.gz"])
         self.assertTrue(os.path.islink(self.path("b.tar.gz")))
 
+    def test_link_of_somebody_else(self) -> None:
+        """A link that is neither the caller's nor root's is not followed."""
+        os.symlink(self.path("precious"), self.path("b.tar.gz"))
+        real = os.lstat
+        for owner, caller, allowed in ((7, 7, True), (0, 7, True), (7, 8, False), (7, 0, False)):
+            self.patch(os, "lstat", lambda path, uid=owner: OwnedBy(real(path), uid))
+            self.patch(os, "geteuid", lambda uid=caller: uid)
+            if allowed:
+                self.assertEqual(admin.backup(self.settings, self.path("b.tar.gz")).status, 0)
+                os.unlink(self.path("precious"))
+            else:
+                with self.assertRaises(PermissionError):
+                    admin.backup(self.settings, self.path("b.tar.gz"))
+        self.assertFalse(os.path.exists(self.path("precious")))
+
     def test_longest_name(self) -> None:
         """An archive may be called whatever a file may be called."""
         self.assertEqual(admin.backup(self.settings, self.path("x" * 255)).status, 0)
