@@ -6,10 +6,12 @@ docs/runs.md, "History", tells users what they see.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
 from cronstable.runs.record import RunRecord
+from cronstable.state.folds import AHEAD
 from cronstable.state.instants import to_text
 
 KEPT = 50
@@ -30,20 +32,27 @@ class History:
         self._last_success: dict[str, RunRecord] = {}
 
     def add(self, record: RunRecord) -> None:
-        """Enter a finished run; the latest is the one with the newest finish, ties to the later."""
+        """
+        Enter a finished run; the latest is the one with the newest finish, ties to the later.
+
+        A finish that is hours ahead of this one does not count: the clock was wrong then.
+        """
+        self._add(record, AHEAD)
+
+    def _add(self, record: RunRecord, ahead: float) -> None:
         ring = self._rings.get(record.job)
         if ring is None:
             ring = self._rings[record.job] = deque(maxlen=KEPT)
         ring.append(record)
         self.revision += 1
         self._added[record.job] = self._added.get(record.job, 0) + 1
-        _enter(self._last, record)
+        _enter(self._last, record, ahead)
         if record.outcome != "skipped":
-            _enter(self._last_run, record)
+            _enter(self._last_run, record, ahead)
         if record.outcome in ("success", "failure"):
-            _enter(self._last_verdict, record)
+            _enter(self._last_verdict, record, ahead)
         if record.outcome == "success":
-            _enter(self._last_success, record)
+            _enter(self._last_success, record, ahead)
 
     def note_verdict(self, record: RunRecord) -> None:
         """Let a verdict of another node stand as the newest, without listing it."""
@@ -53,7 +62,7 @@ class History:
         """
         Enter a run that a crash of this node cut: it is the latest, whatever its instant.
         """
-        self.add(record)
+        self._add(record, math.inf)
         self._last[record.job] = record
 
     def restore(self, job: str, records: Sequence[RunRecord]) -> None:
@@ -101,8 +110,8 @@ class History:
             kept.pop(job, None)
 
 
-def _enter(latest: dict[str, RunRecord], record: RunRecord) -> None:
-    """Let C{record} be its job's latest unless that finished after it."""
+def _enter(latest: dict[str, RunRecord], record: RunRecord, ahead: float) -> None:
+    """Let C{record} be its job's latest unless that finished after it, within C{ahead} seconds."""
     known = latest.get(record.job)
-    if known is None or record.finished_at >= known.finished_at:
+    if known is None or not 0 < known.finished_at - record.finished_at <= ahead:
         latest[record.job] = record

@@ -147,11 +147,8 @@ def _redacted(lines: list[dict[str, str]], mask: Callable[[str], str]) -> list[d
 
 
 def _last_verdict(store: Store, job: str) -> RunRecord | None:
-    return max(
-        (each for each in _recent(store, job) if each.outcome in VERDICTS),
-        key=lambda each: each.finished_at,
-        default=None,
-    )
+    verdicts = [each for each in _recent(store, job) if each.outcome in VERDICTS]
+    return verdicts[-1] if verdicts else None
 
 
 def _recent(store: Store, job: str) -> list[RunRecord]:
@@ -162,7 +159,8 @@ def _recent(store: Store, job: str) -> list[RunRecord]:
         notable = [folds.latest(row for row in items if row.get("outcome") == o) for o in VERDICTS]
         newest = items[-KEPT:]
         items = [row for row in notable if row is not None and row not in newest] + newest
-    found = (rows.record_of(job, row) for row in folds.in_finish_order(items))
+    ordered = folds.in_finish_order(items, store.tree.clock.now())
+    found = (rows.record_of(job, row) for row in ordered)
     return [record for record in found if record is not None]
 
 

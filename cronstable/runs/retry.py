@@ -159,7 +159,10 @@ class Retries:
         for _ in range(min(attempt, MOST_REPLAYED)):
             delay = sequence.advance()
         sequence.count = attempt
-        self._arm(sequence, max(not_before - self._clock.now(), 0.0))
+        # No more than the whole delay is left, unless the clock was ahead when it was armed.
+        left = min(max(not_before - self._clock.now(), 0.0), delay)
+        self._arm(sequence, left)
+        not_before = min(not_before, self._clock.now() + left)
         sequence.delay, sequence.not_before = delay, not_before
         self._bus.publish(RetryScheduled(job.name, attempt, not_before, delay))
 

@@ -144,8 +144,9 @@ class RetryStore:
         finally:
             for name, (record, ran) in pending:
                 seen = last_run(name)
-                ran = max(ran or 0.0, seen.finished_at if seen is not None else 0.0)
-                await self._rearm(name, find(name), record, ran, retries)
+                if seen is not None and seen.finished_at <= self._clock.now() + folds.AHEAD:
+                    ran = max(ran or 0.0, seen.finished_at)
+                await self._rearm(name, find(name), record, ran or 0.0, retries)
 
     async def _rearm(
         self,

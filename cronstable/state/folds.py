@@ -42,9 +42,22 @@ def really_ran(row: Row) -> float | None:
     return None if row.get("outcome") == "skipped" else finished(row)
 
 
-def in_finish_order(rows: Iterable[R]) -> list[R]:
-    """Return the rows by the instant they stand in, stream order among equals, undated first."""
-    return sorted(rows, key=lambda row: _or_never(stands_at(row)))
+def in_finish_order(rows: Iterable[R], now: float = float("inf")) -> list[R]:
+    """
+    Return the rows by the instant they stand in, stream order among equals, undated first.
+
+    One that is hours ahead of C{now} stands right after those that precede it in the stream.
+    """
+    placed: list[tuple[float, R]] = []
+    newest = _or_never(None)
+    for row in rows:
+        at = _or_never(stands_at(row))
+        if at <= now + AHEAD:
+            newest = max(newest, at)
+        else:
+            at = newest
+        placed.append((at, row))
+    return [row for _, row in sorted(placed, key=lambda each: each[0])]
 
 
 def latest(rows: Iterable[R]) -> R | None:

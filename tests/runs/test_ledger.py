@@ -380,6 +380,24 @@ class DependsOnPastTests(LedgerCase):
             world.run(60)
             self.assertEqual(self.result(world), [("skipped", "last-run-failed")])
 
+    def test_clock_that_was_ahead(self) -> None:
+        """What failed while the clock was a day ahead counts until the job succeeds."""
+        for restarts in (False, True):
+            self.host = Host(NOON + 86400)
+            world = self.next(self.made)
+            self.run_once(world, 1)
+            self.host = world.kill()
+            self.host.now = NOON
+            world = self.next(self.made)
+            world.run(60)
+            self.assertEqual(self.result(world), [("skipped", "last-run-failed")])
+            self.run_once(world, 0)
+            if restarts:
+                self.host = world.kill()
+                world = self.next(self.made)
+            world.run(60)
+            self.assertIn(("ran", None), self.result(world))
+
     def test_memory_is_newer(self) -> None:
         """What memory has seen is not overruled by older rows."""
         world = self.next(self.made, up=False)

@@ -222,6 +222,18 @@ class RearmTests(RetryCase):
         world.run(0.1)
         self.assertEqual(world.started("job"), [NOON + 1002])
 
+    def test_clock_that_was_ahead(self) -> None:
+        """One that was armed while the clock was a day ahead is due after its delay at most."""
+        self.host.now += 86400
+        self.failed()
+        self.host.now = NOON + 2
+        world = self.life()
+        pending = world.runs.pending_retry("job")
+        assert pending is not None
+        self.assertEqual(pending.not_before, NOON + 102)
+        world.run(200)
+        self.assertEqual(world.started("job"), [NOON + 102])
+
     def test_position(self) -> None:
         """The sequence goes on where it was: number, delay, budget and slot."""
         world = self.again()

@@ -28,6 +28,12 @@ class LatestTests(SynchronousTestCase):
         self.assertEqual([r["n"] for r in folds.in_finish_order(rows)], [1, 4, 2, 3])
         self.assertIs(folds.latest([]), None)
 
+    def test_hours_ahead(self) -> None:
+        """A row hours ahead of the clock stands where it was written."""
+        rows = [row(5, n=1), row(90000, n=2), row(9, n=3), row(3, n=4), row(90001, n=5)]
+        ordered = [r["n"] for r in folds.in_finish_order(rows, NOW + 10)]
+        self.assertEqual(ordered, [4, 1, 2, 3, 5])
+
     def test_interrupted_run(self) -> None:
         """A run that was cut and is still owed stands in the instant it started."""
         cut = {"outcome": "unknown", "finished_at": None, "interruptedAt": to_text(NOW + 6)}
