@@ -140,9 +140,7 @@ def _redacted(lines: list[dict[str, str]], mask: Callable[[str], str]) -> list[d
     for stream in ("stderr", "stdout"):
         text = "".join(each["line"] for each in lines if each["stream"] == stream)
         if text:
-            redacted += [
-                {"stream": stream, "line": line} for line in mask(text).splitlines(keepends=True)
-            ]
+            redacted += [{"stream": stream, "line": line} for line in rows.lines_of(mask(text))]
     return redacted
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cronstable.config.values import ResourceLimits
 from cronstable.executors.interfaces import CapsReport, Usage
-from cronstable.runs.record import FinishedRun, RunRecord, StreamText, Verification
+from cronstable.runs.record import FinishedRun, RunRecord, Verification
 from cronstable.state.instants import from_text, to_text
 
 Row = dict[str, Any]
@@ -110,12 +110,15 @@ def archive_lines(run: FinishedRun) -> list[dict[str, str]]:
     lines: list[dict[str, str]] = []
     for name, stream in (("stderr", run.stderr), ("stdout", run.stdout)):
         if stream is not None:
-            lines += [{"stream": name, "line": line} for line in _kept(stream)]
+            lines += [{"stream": name, "line": line} for line in lines_of(stream.text)]
     return lines
 
 
-def _kept(stream: StreamText) -> list[str]:
-    return stream.text.splitlines(keepends=True)
+def lines_of(text: str) -> list[str]:
+    """Return the lines of C{text}, each with its newline; nothing else ends one."""
+    whole = [line + "\n" for line in text.split("\n")]
+    last = whole.pop()[:-1]
+    return [*whole, last] if last else whole
 
 
 def _text(instant: float | None) -> str | None:

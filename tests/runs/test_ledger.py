@@ -182,6 +182,22 @@ class WriteTests(LedgerCase):
                 (kept["outcome"], kept["exit_code"], kept["dropped_lines"]), ("failure", 1, 0)
             )
 
+    def test_archived_lines(self) -> None:
+        """A line ends at a newline only, as for saveLimit: a progress bar is one line."""
+        shown = ["10%\r20%\x0b\x0c\x1c\x85\u2028done\n", "\n", "no end"]
+        for redact in (True, False):
+            self.host = Host(NOON)
+            made = job(
+                "job", archive_output=True, redact_archived_secrets=redact, capture_stdout=True
+            )
+            world = self.next(made)
+            world.runs.start_now("job")
+            launch = world.executor.live[0]
+            launch.observer.output("stdout", "".join(shown).encode())
+            launch.exit()
+            (kept,) = world.records("logs/job")
+            self.assertEqual([each["line"] for each in kept["lines"]], shown)
+
     def test_no_archive(self) -> None:
         """A job with saveLimit 0 has nothing to archive."""
         world = self.next(job("job", archive_output=True, save_limit=0, capture_stdout=True))
