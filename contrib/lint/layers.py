@@ -53,7 +53,7 @@ HEAVY: dict[str, str] = {
     # package: the rooms that may import it
     "OpenSSL": "tls reports",
     "jinja2": "reports",
-    "klein": "web cluster",
+    "klein": "web jobapi cluster",
     "psutil": "executors platform",
     "sentry_sdk": "reports",
     "service_identity": "web jobapi cluster reports",

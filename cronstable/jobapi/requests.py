@@ -31,6 +31,7 @@ class JobRequest(PlainRequest):
     """The request line, known before the body comes."""
     body: Body
     content: Any
+    postpath: list[bytes]
     channel: Any
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - the name is Twisted's
@@ -53,6 +54,8 @@ class JobRequest(PlainRequest):
         """Hand the request to the routes, its path still as it was sent."""
         self.site = self.channel.site
         self.setHeader(b"Date", datetimeToString())
+        self.prepath = []
+        self.postpath = self.path[1:].split(b"/")
         self.render(self.site.resource)
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - the name is Twisted's

@@ -1,5 +1,5 @@
 """
-The route table of the job API: JSON for every answer, and the token before anything else.
+The route table of the job API: Klein, JSON for every answer, and the token before anything else.
 
 docs/job-api.md lists the endpoints.
 """
@@ -7,12 +7,14 @@ docs/job-api.md lists the endpoints.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from klein import Klein
+from twisted.python.failure import Failure
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET
+from werkzeug.exceptions import HTTPException
 
 from cronstable.identity import Identity
 from cronstable.jobapi import artifacts, documents, own, refusal
@@ -30,8 +32,8 @@ Handler = Callable[[Call], Awaitable["dict[str, Any] | bytes"]]
 PUT = b"/v1/artifact/put"
 """The one endpoint whose body is no JSON."""
 
-READING = (b"GET", b"HEAD")
-CHANGING = (b"POST",)
+_PATH = re.compile(rb"(/[A-Za-z0-9._-]+)+\Z")
+_METHOD = re.compile(rb"[A-Z]{1,20}\Z")
 
 
 class Routes(Resource):
@@ -42,17 +44,20 @@ class Routes(Resource):
     def __init__(self, desk: Desk, identity: Identity, holds: Holds) -> None:
         super().__init__()
         self._desk = desk
-        reading, changing = _reading(identity), _changing(Locks(identity, holds))
-        self._routes = {
-            **{path.encode(): (READING, handler) for path, handler in reading.items()},
-            **{path.encode(): (CHANGING, handler) for path, handler in changing.items()},
-        }
+        locks = Locks(identity, holds)
+        app = self.app = Klein()
+        app.handle_errors(Exception)(_failed)
+        for path, handler in _reading(identity).items():
+            self._serve("GET", path, handler)
+        for path, handler in _changing(locks).items():
+            self._serve("POST", path, handler)
+        self._routes: Any = app.resource()
 
-    def render(self, request: JobRequest) -> int:
-        """Begin to answer a request; a client that goes away calls that off."""
-        answering = Deferred.fromCoroutine(self._serve(request))
-        request.notifyFinish().addErrback(lambda _: answering.cancel())
-        return NOT_DONE_YET
+    def render(self, request: JobRequest) -> Any:
+        """Answer a request, or begin to."""
+        if not _METHOD.match(request.method) or not _PATH.match(request.path):
+            return _refuse(request, Refused(404, refusal.NOT_FOUND, charset=True))
+        return self._routes.render(request)
 
     def body_for(self, request: JobRequest, method: bytes, path: bytes) -> Body:
         """Return where the body of a request goes: nobody's is kept who is not let in."""
@@ -64,35 +69,34 @@ class Routes(Resource):
             return Payload(limit, desk.store.ask, request.hold)
         return Body(desk.json_limit)
 
-    async def _serve(self, request: JobRequest) -> None:
-        try:
-            body = _answer(request, await self._handle(request))
-        except CancelledError:
-            return
-        except Refused as refused:
-            body = _refuse(request, refused)
-        except Exception:
-            log.exception(
-                "please report this as a bug (8): %s %s failed",
-                request.method.decode("latin-1"),
-                request.path.decode("latin-1"),
-            )
-            body = _refuse(request, Refused(500, refusal.INTERNAL))
-        if request.channel is not None:
-            request.write(body)
-            request.finish()
+    def _serve(self, method: str, path: str, handler: Handler) -> None:
+        async def serve(request: JobRequest) -> bytes:
+            caller = self._desk.callers.admit(request.authorization)
+            said = request.json_object() if method == "POST" and path != PUT.decode() else None
+            query = _Query(request)
+            call = Call(self._desk, caller, query if said is None else said, request)
+            return _answer(request, await handler(call))
 
-    async def _handle(self, request: JobRequest) -> dict[str, Any] | bytes:
-        methods, handler = self._routes.get(request.path, ((), None))
-        if handler is None:
-            raise Refused(404, refusal.NOT_FOUND, charset=True)
-        if request.method not in methods:
-            allowed = {"Allow": b",".join(methods).decode()}
-            raise Refused(405, refusal.METHOD_NOT_ALLOWED, allowed, charset=True)
-        caller = self._desk.callers.admit(request.authorization)
-        as_query = methods is READING or request.path == PUT
-        said = request.parameters if as_query else request.json_object()
-        return await handler(Call(self._desk, caller, said, request))
+        self.app.route(path, methods=[method], endpoint=f"{method} {path}")(serve)
+
+
+class _Query(Mapping[str, str]):
+    """The query of a request, each parameter as it came first."""
+
+    def __init__(self, request: JobRequest) -> None:
+        self._request = request
+
+    def __getitem__(self, name: str) -> str:
+        value = self._request.query(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Any:
+        return (name.decode("utf-8", "replace") for name in self._request.args)
+
+    def __len__(self) -> int:
+        return len(self._request.args)
 
 
 def _reading(identity: Identity) -> dict[str, Handler]:
@@ -140,3 +144,26 @@ def _refuse(request: JobRequest, refused: Refused) -> bytes:
     for name, value in refused.headers.items():
         request.setHeader(name, value)
     return body
+
+
+def _failed(request: Any, failure: Failure) -> bytes:
+    error = failure.value
+    if isinstance(error, Refused):
+        return _refuse(request, error)
+    if isinstance(error, HTTPException):
+        return _refuse(request, _no_route(error))
+    log.error(
+        "please report this as a bug (8): %s %s failed",
+        request.method.decode("latin-1"),
+        request.path.decode("latin-1"),
+        exc_info=error,
+    )
+    return _refuse(request, Refused(500, refusal.INTERNAL))
+
+
+def _no_route(error: HTTPException) -> Refused:
+    allowed = getattr(error, "valid_methods", None)
+    if error.code == 405 and allowed:
+        headers = {"Allow": ",".join(sorted(allowed))}
+        return Refused(405, refusal.METHOD_NOT_ALLOWED, headers, charset=True)
+    return Refused(404, refusal.NOT_FOUND, charset=True)

@@ -58,13 +58,13 @@ class TokenTests(SynchronousTestCase):
         self.assertEqual(self.ask("/v1/kv/get").status, 401)
 
     def test_odd_methods(self) -> None:
-        """A method that is none is the wrong one."""
+        """A method that is none is told as what is not there."""
         for method in ("get", "G-T", "X" * 30):
             connection = self.world.connect()
             connection.send(method, "/v1/run")
             answer = connection.answer()
             assert answer is not None
-            self.assertEqual(answer.status, 405)
+            self.assertEqual(answer.status, 404)
 
     def test_over(self) -> None:
         """The token of a run that is over is worth nothing, whoever has it."""
