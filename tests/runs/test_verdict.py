@@ -19,7 +19,7 @@ class ExitCodeTests(SynchronousTestCase):
     """What is recorded as the exit code."""
 
     def test_conventions(self) -> None:
-        """The child's own; 127 where there was none, -100 after a timeout, None where it is lost."""
+        """The child's own; 127 where none was, -100 after a timeout, None where it is lost."""
         for ended, code in (
             (Ended("exited", status=3), 3),
             (Ended("exited", status=-9), -9),
