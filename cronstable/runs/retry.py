@@ -20,6 +20,7 @@ from cronstable.agenda import Agenda, Appointment
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig, RetryPolicy
 from cronstable.events import Bus
+from cronstable.runs.index import CORRECTION
 from cronstable.runs.record import RetryLaunched, RetryScheduled
 from cronstable.runs.request import Decision, Requester, RunRequest, Ticket
 
@@ -159,10 +160,11 @@ class Retries:
         for _ in range(min(attempt, MOST_REPLAYED)):
             delay = sequence.advance()
         sequence.count = attempt
-        # No more than the whole delay is left, unless the clock was ahead when it was armed.
-        left = min(max(not_before - self._clock.now(), 0.0), delay)
-        self._arm(sequence, left)
-        not_before = min(not_before, self._clock.now() + left)
+        now = self._clock.now()
+        if not_before - now > delay + CORRECTION:
+            # The clock was ahead when it was armed; no more than the whole delay can be left.
+            not_before = now + delay
+        self._arm(sequence, max(not_before - now, 0.0))
         sequence.delay, sequence.not_before = delay, not_before
         self._bus.publish(RetryScheduled(job.name, attempt, not_before, delay))
 
