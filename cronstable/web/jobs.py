@@ -90,7 +90,7 @@ class JobRoutes:
         names = list(house.runs.jobs.jobs)
         if sort:
             names.sort()
-        names = names[: request.clamped("jobs", 0, len(names), len(names))]
+        names = names[: request.clamped("jobs", 1, len(names), len(names))]
         limit = request.clamped("limit", 1, KEPT, KEPT)
         tag = self._activity_tag(len(names), limit, bool(sort))
         if matches(request, tag):

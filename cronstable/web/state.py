@@ -105,7 +105,7 @@ class StateRoutes:
         stream = request.query("stream") or ""
         if not stream:
             raise Refused(400, "stream is required")
-        if stream.startswith("logs/"):
+        if stream == "logs" or stream.startswith("logs/"):
             raise Refused(403, "archived output is not served here")
         limit = request.clamped("limit", 1, MOST_RECORDS, DEFAULT_RECORDS)
 
