@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from urllib.parse import urlsplit
 
 import attrs
 
 _DIGITS = re.compile(r"[0-9]{1,5}")
+_MAYBE_SHORT = re.compile(r"[0-9a-fxA-FX.]+")
 
 
 @attrs.frozen
@@ -40,7 +42,7 @@ def is_loopback(host: str) -> bool:
     """Return whether C{host} names this host only: 127.0.0.0/8, ::1, C{localhost}."""
     if host.lower() == "localhost":
         return True
-    address = _literal(host)
+    address = _numeric(host)
     if address is None:
         return False
     return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
@@ -48,8 +50,18 @@ def is_loopback(host: str) -> bool:
 
 def is_wildcard(host: str) -> bool:
     """Return whether C{host} stands for every address of this host."""
-    address = _literal(host)
-    return host in ("", "*", "0") or (address is not None and address.is_unspecified)
+    address = _numeric(host)
+    return host in ("", "*") or (address is not None and address.is_unspecified)
+
+
+def _numeric(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that the system takes C{host} for, also in a short form: C{127.1}."""
+    if _MAYBE_SHORT.fullmatch(host):
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except OSError:
+            return None
+    return _literal(host)
 
 
 def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -57,6 +69,15 @@ def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
+
+
+def can_be_looked_up(host: str) -> bool:
+    """Return whether a resolver takes C{host} at all: its labels have 1 to 63 letters, encoded."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def host_port(written: str, *, lowest: int = 1, port_optional: bool = False) -> HostPort:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
+from cronstable.config.addresses import can_be_looked_up
 from cronstable.config.layers import Tell
 from cronstable.config.reading import Path
 from cronstable.config.values import Report, Secret
@@ -98,6 +100,12 @@ def _check(built: Report, path: Path, tell: Tell) -> None:
             "tls and starttls are both true; allowed: one of them (tls encrypts from the start, "
             "starttls upgrades a plain connection)",
         )
+    for where, host in (
+        (("mail", "smtpHost"), built.mail.smtp_host or ""),
+        (("webhook", "url", "value"), _host(built.webhook.url.value or "")),
+    ):
+        if not can_be_looked_up(host):
+            tell((*path, *where), "not a host name; allowed: parts of 1 to 63 letters between dots")
     if not built.eventlog.enabled:
         return
     source = built.eventlog.source
@@ -107,6 +115,14 @@ def _check(built: Report, path: Path, tell: Tell) -> None:
             f"not a source name, got {source!r}; allowed: text without / and \\ that is not the "
             "name of a log (Application, System, Security)",
         )
+
+
+def _host(url: str) -> str:
+    """Return the host of C{url}, empty where none can be told."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def active(built: Report) -> bool:

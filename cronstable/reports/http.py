@@ -23,6 +23,7 @@ from twisted.web.iweb import IAgentEndpointFactory, IBodyProducer
 from zope.interface import implementer
 
 from cronstable.clock import Clock
+from cronstable.config.addresses import can_be_looked_up
 from cronstable.reports.trouble import ReportFailed, network_trouble, one_line
 
 SNIPPET = 1024
@@ -114,6 +115,8 @@ def _prepared(request: Request) -> tuple[str, bytes, Headers]:
         raise ReportFailed("the URL is not valid") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ReportFailed("the URL is not http or https")
+    if not can_be_looked_up(host):
+        raise ReportFailed(f"host {one_line(host)}: the host name is not valid")
     userinfo, _, netloc = parts.netloc.rpartition("@")
     headers = Headers()
     for name, value in request.headers:
@@ -125,7 +128,10 @@ def _prepared(request: Request) -> tuple[str, bytes, Headers]:
         headers.setRawHeaders("Authorization", [b"Basic " + login])
     url = urlunsplit((parts.scheme, netloc, parts.path or "/", parts.query, ""))
     if not url.isascii():
-        url = URL.from_text(url).to_uri().to_text()
+        try:
+            url = URL.from_text(url).to_uri().to_text()
+        except ValueError:
+            raise ReportFailed("the URL is not valid") from None
     return host, url.encode("ascii"), headers
 
 

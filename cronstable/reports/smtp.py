@@ -19,6 +19,7 @@ from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.protocol import Factory
 
 from cronstable.clock import Clock
+from cronstable.config.addresses import can_be_looked_up
 from cronstable.reports.attempts import attempts
 from cronstable.reports.dialogue import Reply, SmtpProtocol
 from cronstable.reports.message import Mail
@@ -70,7 +71,7 @@ class SmtpClient:
         deadline = self._clock.seconds() + within
         protocol: SmtpProtocol | None = None
         try:
-            protocol = await self._within(self._connect(mail), deadline)
+            protocol = await self._connected(mail, where, deadline)
             return await _Session(self, protocol, mail, where, deadline).run()
         except ReportFailed:
             raise
@@ -126,6 +127,16 @@ class SmtpClient:
         seconds = left if all_of_it else min(self._step, left)
         bounded: Deferred[Any] = waiting.addTimeout(seconds, self._clock)  # type: ignore[arg-type]
         return bounded
+
+    async def _connected(self, mail: Mail, where: str, deadline: float) -> SmtpProtocol:
+        # The resolver would never answer for a name that it cannot encode.
+        if can_be_looked_up(mail.host):
+            try:
+                protocol: SmtpProtocol = await self._within(self._connect(mail), deadline)
+                return protocol
+            except ValueError:
+                pass
+        raise ReportFailed(f"{where}: the host name is not valid")
 
     def _connect(self, mail: Mail) -> Deferred[Any]:
         host = mail.host.encode("idna").decode("ascii") if not mail.host.isascii() else mail.host

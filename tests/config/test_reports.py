@@ -111,6 +111,25 @@ class ReporterTests(ConfigCase):
                 self.assertEqual(getattr(report, name.partition(":")[0]).seconds, seconds)
         self.assertEqual(WebhookReport(timeout=3.0).seconds, 3.0)
 
+    def test_impossible_hosts(self) -> None:
+        """A mail server whose name no resolver takes is told at load; addresses pass."""
+        for host in ("a" * 64, "mail..example.org", ".", "ü" * 70):
+            self.assert_refused(
+                on_failure(f"mail: {{from: a, to: b, smtpHost: {host}}}"),
+                "onFailure.report.mail.smtpHost: not a host name",
+            )
+        for host in ("", "a" * 63, "mail.example.org.", "ü.example.org", "mail_1", "'::1'"):
+            self.load(on_failure(f"mail: {{from: a, to: b, smtpHost: {host}}}"))
+
+    def test_impossible_url(self) -> None:
+        """So is a webhook's, where the URL is written there; what is secret is not told."""
+        for host in ("a" * 64, "hook..example.org"):
+            text = on_failure(f"webhook: {{url: {{value: 'https://u:hunter2@{host}/hunter2'}}}}")
+            self.assert_refused(text, "onFailure.report.webhook.url.value: ", "host name")
+            self.assertNotIn("hunter2", str(self.problem(text)))
+        for url in ("https://hook.example.org/a..b", "http://[::1/", "ftp://x", ""):
+            self.load(on_failure(f"webhook: {{url: {{value: '{url}'}}}}"))
+
     def test_repr_hides_values(self) -> None:
         """What may be secret is in no value's text."""
         found = self.config(

@@ -276,6 +276,16 @@ class ToyServerTests(SmtpTestCase):
         self.assertIn("does not resolve", str(failed))
         self.assertTrue(failed.transient)
 
+    async def test_impossible_host(self) -> None:
+        """A host name that no resolver takes is told as such, and is not tried again."""
+        for host in ("a" * 64 + ".invalid", "a..invalid", ".", "ü" * 70, "xn--ü", "\udcff.invalid"):
+            for tls in (False, True):
+                failed = await self.failure(self.mail(25, host=host, tls=tls))
+                self.assertIn("the host name is not valid", str(failed), host)
+                self.assertFalse(failed.transient, host)
+        gc.collect()
+        self.assertEqual(self.flushLoggedErrors(), [])
+
     async def test_cancelled(self) -> None:
         """A send that is cancelled closes its connection."""
         factory, mail = await self.toy(greeting=b"")

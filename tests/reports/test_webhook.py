@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,15 @@ class PostTests(TestCase):
             failed = await self.failure(url)
             self.assertIn(part, str(failed))
             self.assertTrue(failed.transient)
+
+    async def test_impossible_host(self) -> None:
+        """A host name that no resolver takes is told at once, and is not tried again."""
+        for host in ("a" * 64 + ".invalid", "a..invalid", ".", "ü" * 70, "xn--ü", "\udcff.invalid"):
+            failed = await self.failure(f"http://{host}/{TOKEN}")
+            self.assertIn("is not valid", str(failed), host)
+            self.assertFalse(failed.transient, host)
+        gc.collect()
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     async def test_dropped(self) -> None:
         """A connection that is dropped without an answer is transient trouble."""
