@@ -21,7 +21,6 @@ from cronstable.runs import tables
 from cronstable.runs.admission import release
 from cronstable.runs.history import History
 from cronstable.runs.record import (
-    TIMED_OUT,
     EndedBy,
     FinishedRun,
     GaveUp,
@@ -108,7 +107,6 @@ class Completion:
         if reason is None and check is not None and check.outcome == "failure":
             reason = f"verification failed: {check.fail_reason}"
         outcome, ended_by, reason = _outcome(run, ended, reason)
-        code = exit_code(ended)
         now = self._clock.now()
         request = run.ticket.request
         stdout, stderr = run.captured.stdout, run.captured.stderr
@@ -116,7 +114,7 @@ class Completion:
             job=run.job.name,
             outcome=outcome,
             finished_at=max(now, run.started_at),
-            exit_code=code,
+            exit_code=exit_code(ended),
             started_at=run.started_at,
             duration=max(self._clock.seconds() - run.started_mono, 0.0),
             fail_reason=reason,
@@ -127,7 +125,6 @@ class Completion:
             slot=request.slot,
             attempt=request.attempt,
             ref=run.ref,
-            signal=-code if code is not None and code < 0 and code != TIMED_OUT else None,
             ended_by=ended_by,
             ended_by_whom=run.whom,
             leftovers=ended.leftovers,

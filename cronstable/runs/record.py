@@ -79,7 +79,6 @@ class RunRecord:
     attempt: int = 0
     ref: str | None = None
     """The reference of the attempt; None for a run that never reached an executor."""
-    signal: int | None = None
     ended_by: EndedBy = "itself"
     ended_by_whom: str | None = None
     """Who asked for a cancel, when someone did."""
