@@ -103,6 +103,19 @@ def boot_identity(proc: Path = Path("/proc")) -> BootIdentity:
     return BootIdentity(boot_id, boot_time)
 
 
+def container_start(host: BootIdentity, proc: Path = Path("/proc")) -> BootIdentity:
+    """
+    Return which start of this container this is: that of process 1 of its PID namespace.
+
+    Outside of containers that is the boot of the host.  Unknown where process 1 cannot be seen.
+    """
+    try:
+        started = _stat_fields(1, proc)[_STARTED].decode("ascii")
+    except (OSError, ValueError, IndexError):
+        return BootIdentity()
+    return BootIdentity(f"{host.boot_id or ''}/{started}")
+
+
 def seconds_since_boot() -> float:
     """Return seconds since boot, suspended ones too; monotonic ones where that is not known."""
     clock_id = getattr(time, "CLOCK_BOOTTIME", None)
@@ -126,10 +139,10 @@ def process_start_time(pid: int, proc: Path = Path("/proc")) -> float | None:
     """
     if sys.platform.startswith("linux"):
         try:
-            fields = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            fields = _stat_fields(pid, proc)
             if fields[0] in (b"Z", b"X"):
                 return None  # It has ended; nobody has asked for its status yet.
-            return _linux_boot_time(proc) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+            return _linux_boot_time(proc) + int(fields[_STARTED]) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None
     try:
@@ -149,6 +162,14 @@ def children_of(pid: int, proc: Path = Path("/proc")) -> list[int]:
                 text = (proc / str(pid) / "task" / task / "children").read_text()
                 found.extend(map(int, text.split()))
     return found
+
+
+_STARTED = 19
+"""Where, behind its name, the stat of a process has its start, in ticks since the boot."""
+
+
+def _stat_fields(pid: int, proc: Path) -> list[bytes]:
+    return (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
 
 
 def _linux_boot_time(proc: Path) -> float:

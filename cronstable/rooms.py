@@ -67,9 +67,7 @@ class Rooms:
         )
         self.store = StoreService(reactor, clock)
         self.jobapi = JobApiService(reactor, clock, identity, self.store, base)
-        self.memory = Memory(
-            clock, identity, self.store, platform.boot_identity(), platform.process_start_time
-        )
+        self.memory = Memory(clock, identity, self.store, _boots(), platform.process_start_time)
         self.runs = RunService(
             clock,
             identity,
@@ -240,6 +238,11 @@ class Rooms:
         self.reports.late(
             event.job, breach.check, breach.threshold, breach.observed, event.last_success_at
         )
+
+
+def _boots() -> dict[str, platform.BootIdentity]:
+    host = platform.boot_identity()
+    return {"host": host, "container": platform.container_start(host)}
 
 
 def leadership_for(config: Config) -> Leadership:

@@ -15,6 +15,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from cronstable import platform
 from cronstable.platform import BootIdentity
 
+PLACES = {
+    "boot_id": "sys/kernel/random/boot_id",
+    "uptime": "uptime",
+    "stat1": "1/stat",
+}
+
 
 class BootIdentityTests(SynchronousTestCase):
     """Telling one boot from another."""
@@ -22,7 +28,7 @@ class BootIdentityTests(SynchronousTestCase):
     def proc(self, **files: str) -> Path:
         root = Path(self.mktemp())
         for name, text in files.items():
-            path = root / {"boot_id": "sys/kernel/random/boot_id", "uptime": "uptime"}[name]
+            path = root / PLACES[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return root
@@ -54,6 +60,16 @@ class BootIdentityTests(SynchronousTestCase):
         self.assertFalse(unknown.known)
         self.assertFalse(unknown.same_boot(None, None))
         self.assertFalse(unknown.same_boot("abc", 1.0))
+
+    def test_container(self) -> None:
+        """A container is known by the boot of its host and the start of its process 1."""
+        proc = self.proc(stat1="1 (a ) b) S 0 " + " ".join(map(str, range(5, 53))))
+        host = BootIdentity("abc", 5.0)
+        self.assertEqual(platform.container_start(host, proc), BootIdentity("abc/22"))
+        self.assertEqual(platform.container_start(BootIdentity(), proc), BootIdentity("/22"))
+        self.assertFalse(platform.container_start(host, self.proc()).known)
+        here = platform.container_start(platform.boot_identity())
+        self.assertEqual(here, platform.container_start(platform.boot_identity()))
 
     def test_here(self) -> None:
         """Two looks at this boot agree."""

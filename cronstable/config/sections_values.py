@@ -226,7 +226,8 @@ class StateConfig:
 
     C{fsync} (ours): C{always} forces each file and its directory entry to the disk, C{rename} only
     the file before it takes its name (and the entry where somebody acts on the record), C{never}
-    leaves both to the system.
+    leaves both to the system.  C{boot} (ours) says of what an C{@reboot} job runs once: a boot of
+    the host, or a start of the container that the daemon is in.
     """
 
     path: str
@@ -238,6 +239,7 @@ class StateConfig:
     max_ops_per_second: float = 0.0
     slot_ttl: float = 30.0
     fsync: Literal["always", "rename", "never"] = "always"
+    boot: Literal["host", "container"] = "host"
     job_api: JobApiConfig = JobApiConfig()
 
 

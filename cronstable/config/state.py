@@ -42,6 +42,7 @@ STATE = Record(
         "maxOpsPerSecond": FLOAT,
         "slotTtlSeconds": FLOAT,
         "fsync": Enum("always", "rename", "never"),
+        "boot": Enum("host", "container"),
         "jobApi": Record(
             {
                 "enabled": BOOL,
@@ -66,6 +67,7 @@ _FIELDS = {
     "maxOpsPerSecond": "max_ops_per_second",
     "slotTtlSeconds": "slot_ttl",
     "fsync": "fsync",
+    "boot": "boot",
 }
 _CHECKS = {
     "maxOpsPerSecond": ranges.finite_at_least(0),

@@ -1,8 +1,9 @@
 """
-Boot markers: with a store, a C{@reboot} job runs once per boot of the host, not per daemon start.
+Boot markers: with a store, a C{@reboot} job runs once per boot, not per daemon start.
 
-The marker is written before the launch, so a crash between the two errs towards not running
-again.  It belongs to the job's definition: a changed job runs once more.
+C{state.boot} says whether that is a boot of the host or a start of the container.  The marker is
+written before the launch, so a crash between the two errs towards not running again.  It belongs
+to the job's definition: a changed job runs once more (docs/operations.md).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Kept:
 
 
 class BootMarks:
-    """The claim of a boot run on this boot of the host."""
+    """The claim of a boot run on this boot; C{boots} has one for each value of C{state.boot}."""
 
     name = "boot-marker"
     causes: frozenset[Cause] = frozenset(("boot",))
@@ -51,14 +52,14 @@ class BootMarks:
         clock: Clock,
         identity: Identity,
         store: StoreService,
-        boot: BootIdentity,
+        boots: Mapping[str, BootIdentity],
         digest: Digest,
         survives: Callable[[str], bool],
     ) -> None:
         self._clock = clock
         self._identity = identity
         self._store = store
-        self._boot = boot
+        self._boots = boots
         self._digest = digest
         self._survives = survives
 
@@ -89,6 +90,8 @@ class BootMarks:
         return marker is not None and self._covered_by(marker, job)
 
     async def _claim(self, job: JobConfig) -> Hold | No:
+        if not self._boot().known:
+            log.warning("Job %s (@reboot): boots cannot be told apart here; it runs", job.name)
         try:
             if await self.covers(job):
                 log.info("Job %s (@reboot) already ran during this OS boot; skipping", job.name)
@@ -108,15 +111,20 @@ class BootMarks:
         return Kept()
 
     def _mark(self, job: JobConfig) -> Deferred[bool]:
+        boot = self._boot()
         record = {
             "host": self._identity.host,
-            "bootId": self._boot.boot_id,
-            "bootTime": self._boot.boot_time,
+            "bootId": boot.boot_id,
+            "bootTime": boot.boot_time,
             "jobDigest": self._digest(job),
             "at": to_text(self._clock.now()),
         }
         stream = streams.reboot(job.name)
         return self._store.append(job.name, "reboot-marker", stream, record, streams.BOOT_KEEP)
+
+    def _boot(self) -> BootIdentity:
+        config = self._store.config
+        return self._boots["host" if config is None else config.boot]
 
     def _newest(self, store: Store, job: str) -> Mapping[str, Any] | None:
         markers: list[dict[str, Any]] = store.records.read(streams.reboot(job), strict=True)
@@ -127,7 +135,7 @@ class BootMarks:
         if marker.get("jobDigest") != self._digest(job):
             return False
         boot_id, boot_time = marker.get("bootId"), marker.get("bootTime")
-        return self._boot.same_boot(
+        return self._boot().same_boot(
             boot_id if isinstance(boot_id, str) else None,
             float(boot_time) if isinstance(boot_time, (int, float)) else None,
         )

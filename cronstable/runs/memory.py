@@ -55,7 +55,7 @@ class Memory:
         clock: Clock,
         identity: Identity,
         store: StoreService,
-        boot: BootIdentity,
+        boots: Mapping[str, BootIdentity],
         start_time: Callable[[int], float | None],
     ) -> None:
         digests = Digests()
@@ -76,7 +76,7 @@ class Memory:
         self._taking_over = False
         self.ledger = Ledger(store)
         self.inflight = Inflight(clock, identity, store, digests, start_time)
-        self.boot_marks = BootMarks(clock, identity, store, boot, digests, self.inflight.survivor)
+        self.boot_marks = BootMarks(clock, identity, store, boots, digests, self.inflight.survivor)
         self.retries = RetryStore(clock, identity, store, digests, self.boot_marks.covers)
         self.pauses = PauseStore(clock, identity, store)
         self.catchup: CatchUp | None = None

@@ -71,6 +71,7 @@ class Host:
     now: float
     files: MemoryFiles = attrs.field(init=False)
     boot_id: str = "boot-1"
+    container: int = 1
     name: str = "node-a"
     alive: dict[int, float] = attrs.field(factory=dict)
     """When each process that still lives was started."""
@@ -100,7 +101,10 @@ class DurableWorld(World):
             clock,
             self.identity,
             self.store,
-            BootIdentity(host.boot_id, None),
+            {
+                "host": BootIdentity(host.boot_id, None),
+                "container": BootIdentity(f"{host.boot_id}/{host.container}", None),
+            },
             lambda pid: host.alive.get(pid),
         )
         self.store.when_up = self.memory.take_over

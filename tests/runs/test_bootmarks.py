@@ -110,9 +110,35 @@ class BootTests(SynchronousTestCase):
         for boot_time, expected in ((NOON - 445, 0), (NOON - 430, 1)):
             self.world.append("reboot/boot", marker)
             world = DurableWorld(self.host, BOOT, up=False)
-            world.memory.boot_marks._boot = BootIdentity(None, boot_time)
+            world.memory.boot_marks._boots = {"host": BootIdentity(None, boot_time)}
             world.start()
             self.assertEqual(len(world.executor.launches), expected)
+
+    def test_container(self) -> None:
+        """Where a start of the container counts, a restart of the daemon in it does not."""
+        state = attrs.evolve(STATE, boot="container")
+
+        def life() -> int:
+            world = DurableWorld(self.host, BOOT, state=state)
+            world.run(5)
+            self.host = world.stop()
+            return len(world.executor.launches)
+
+        self.assertEqual([life(), life()], [1, 0])
+        self.host.container = 2
+        self.assertEqual([life(), life()], [1, 0])
+        self.host.boot_id = "boot-2"
+        self.assertEqual([life(), life()], [1, 0])
+
+    def test_cannot_be_told_apart(self) -> None:
+        """Where nothing tells one boot from another each start counts, with a warning."""
+        self.life()
+        world = DurableWorld(self.host, BOOT, up=False)
+        world.memory.boot_marks._boots = {"host": BootIdentity()}
+        with self.assertLogs("cronstable", "WARNING") as logs:
+            world.start()
+        self.assertEqual(len(world.executor.launches), 1)
+        self.assertIn("boots cannot be told apart", logs.output[0])
 
     def test_added_by_reload(self) -> None:
         """A job that a reload adds does not run until the next start of its host's daemon."""

@@ -204,6 +204,20 @@ jobs:
         await daemon.wait_for_end_of("boot")
         await daemon.stop()
 
+    async def test_container(self) -> None:
+        """Where starts of the container count, each of them runs it, and one only once."""
+        config = "  boot: container\n" + self.boot.format(command='["/bin/true"]')
+        for _ in range(2):
+            daemon = self.life(config, as_pid1=True)
+            await daemon.wait_for_end_of("boot")
+            self.assertEqual(await daemon.stop(), 0)
+        daemon = self.life(config)
+        await daemon.wait_for_end_of("boot")
+        self.assertEqual(await daemon.stop(), 0)
+        daemon = self.life(config)
+        await daemon.wait_for_log(self.skipped)
+        self.assertEqual(await daemon.stop(), 0)
+
     async def test_survivor(self) -> None:
         """A crash leaves its run alive: the next start leaves it alone and starts no second."""
         # What the job does not hold of the daemon's own output ends with the daemon.
