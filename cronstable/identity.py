@@ -29,7 +29,12 @@ class Identity:
         return f"{self.host}#{self.process}"
 
 
+def host_name() -> str:
+    """Return the name of this host; bytes that are no text are spelled out: C{\\udcff}."""
+    return socket.gethostname().encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def this_process(pid: int, node_name: str | None = None) -> Identity:
     """Return the identity of the running process; C{node_name} defaults to the host name."""
-    host = socket.gethostname()
+    host = host_name()
     return Identity(node_name or host, host, pid, secrets.token_hex(16))

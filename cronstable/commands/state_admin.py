@@ -99,8 +99,7 @@ def _migrate(options: Namespace) -> int:
 
 
 def _gc(options: Namespace) -> int:
-    import socket
-
+    from cronstable.identity import host_name
     from cronstable.state import admin
     from cronstable.state.manifests import names_of
 
@@ -108,7 +107,7 @@ def _gc(options: Namespace) -> int:
         options,
         lambda config: admin.gc(
             _store(config),
-            names_of(config, socket.gethostname() or "localhost"),
+            names_of(config, host_name() or "localhost"),
             float(_state(config).gc_grace),
             options.dry_run,
         ),

@@ -232,6 +232,8 @@ def job(blueprint: Blueprint, where: str, top: Layer, world: World) -> JobConfig
     name = values.get("name")
     if name == "":
         tell(("name",), "must not be blank")
+    elif isinstance(name, str) and not _is_utf8(name):
+        tell(("name",), f"must be valid UTF-8, got {name!r}")
     due = when(values, _frame(blueprint, top), str(name), tell, world)
     if name is None or "command" not in values or due is None:
         return None
@@ -303,6 +305,15 @@ def schedule_line(written: str | dict[str, str], tell: Tell) -> str | None:
     elif "year" in written:
         columns.append(written["year"])
     return " ".join(columns)
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether C{text} holds no bytes of an environment that are no text."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _several(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cronstable.config.values import JobConfig
 from cronstable.executors.interfaces import Ended
 from cronstable.runs.record import START_FAILED, TIMED_OUT, StreamText
+from cronstable.state.encoding import portable
 
 
 def exit_code(ended: Ended) -> int | None:
@@ -47,7 +48,7 @@ def _exited(code: int | None, ended: Ended, job: JobConfig) -> str:
         return "the command's exit status was lost"
     text = f"command exited with code {code}"
     if ended.cause == "not-started" and ended.reason:
-        return f"{text} (could not start: {ended.reason})"
+        return portable(f"{text} (could not start: {ended.reason})")
     if ended.cause == "timeout":
         return f"{text} (executionTimeout of {job.execution_timeout:g} s passed)"
     return text

@@ -16,6 +16,7 @@ from cronstable.executors.interfaces import Ended, IObserver, LaunchSpec, Leftov
 from cronstable.runs.capture import Capture
 from cronstable.runs.record import StreamText, Verification
 from cronstable.runs.verdict import exit_code
+from cronstable.state.encoding import portable
 
 KEPT_CHARACTERS = 16384
 """Characters that are kept of each stream of a check."""
@@ -98,7 +99,7 @@ class Check:
 def failure(ended: Ended) -> str | None:
     """Return why a check failed, or None when it passed."""
     if ended.cause == "not-started":
-        return f"could not start: {ended.reason}"
+        return portable(f"could not start: {ended.reason}")
     if ended.cause == "timeout":
         return "timed out"
     if ended.cause == "cancelled":

@@ -51,6 +51,22 @@ def to_text(value: object, *, around: int = 0) -> str:
     return text
 
 
+def portable(text: str) -> str:
+    """Return C{text} with its lone surrogates spelled out: C{\\udcff}."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def portable_data(value: Any) -> Any:
+    """Return C{value} with every text and key in it L{portable}."""
+    if isinstance(value, str):
+        return portable(value)
+    if isinstance(value, Mapping):
+        return {portable_data(key): portable_data(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [portable_data(member) for member in value]
+    return value
+
+
 def enveloped(data: Mapping[str, Any]) -> bytes:
     """Return the bytes of a record or document that holds C{data}."""
     return to_text({"data": data, "schemaVersion": SCHEME}).encode("utf-8")

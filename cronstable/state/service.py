@@ -18,6 +18,8 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from cronstable.clock import Clock
 from cronstable.config.sections_values import StateConfig
+from cronstable.state.encoding import portable_data
+from cronstable.state.errors import NotPortable
 from cronstable.state.stats import LockCount, OpCount
 from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.streams import LEAST_RUNS
@@ -196,7 +198,15 @@ class StoreService(Service):
         self, key: str, kind: Kind, stream: str, record: Mapping[str, Any], keep: int | None
     ) -> Deferred[bool]:
         """L{write} one record to the end of C{stream}, of which about C{keep} stay (None = all)."""
-        return self.write(key, kind, lambda store: store.records.append(stream, record, keep=keep))
+
+        def write(store: Store) -> object:
+            try:
+                return store.records.append(stream, record, keep=keep)
+            except NotPortable:
+                # Bytes of a path, a host or an environment need not be text; the row counts.
+                return store.records.append(stream, portable_data(record), keep=keep)
+
+        return self.write(key, kind, write)
 
     def withdraw(self, key: str, kind: Kind) -> bool:
         """Take back the newest write of C{kind} for C{key} that has not been started."""

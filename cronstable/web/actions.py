@@ -13,6 +13,7 @@ from klein import Klein
 from cronstable.runs.pauses import LONGEST, Pause
 from cronstable.runs.request import Decision
 from cronstable.service import first_of
+from cronstable.state.encoding import portable
 from cronstable.state.instants import from_text
 from cronstable.web import views
 from cronstable.web.answers import answer_json
@@ -136,4 +137,4 @@ def _text(body: dict[str, Any], key: str, longest: int, default: str) -> str:
         raise Refused(400, f"{key} must be a string")
     if len(value) > longest:
         raise Refused(400, f"{key} must be at most {longest} characters")
-    return value
+    return portable(value)

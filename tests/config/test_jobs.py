@@ -275,6 +275,14 @@ class RangeTests(ConfigCase):
         text = "jobs: [{name: a, command: x, schedule: {hour: 1:30}}]"
         self.assert_refused(text, "job 'a': schedule: invalid schedule '* 1:30 * * *'")
 
+    def test_undecodable_name(self) -> None:
+        """A name of bytes that are no UTF-8 names nothing in URLs and records; a path may."""
+        self.environ = {"V": "\udcff"}
+        text = "jobs: [{name: 'a${V}', command: x, schedule: '@daily'}]"
+        self.assert_refused(text, "name: must be valid UTF-8, got 'a\\udcff'")
+        found = self.job("workingDirectory: '/${V}'")
+        self.assertEqual(found.working_directory, "/\udcff")
+
     def test_zones(self) -> None:
         """An unknown or blank zone is refused, whatever the schedule; both are told."""
         self.refused("timezone", "unknown timezone: Foo/Bar", "timezone: Foo/Bar")

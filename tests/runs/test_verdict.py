@@ -8,6 +8,7 @@ from cronstable.config.values import FailsWhen, JobConfig, ResourceLimits
 from cronstable.executors.interfaces import CapsReport, Ended
 from cronstable.runs.record import StreamText
 from cronstable.runs.verdict import exit_code, fail_reason
+from cronstable.runs.verify import failure
 from tests.fakes import job
 
 SPOKE = StreamText("x\n", first="x\n")
@@ -64,6 +65,13 @@ class ReasonTests(SynchronousTestCase):
             ),
         ):
             self.assertEqual(self.reason(ended, job(execution_timeout=5.0)), said)
+
+    def test_odd_bytes(self) -> None:
+        """Bytes that are no UTF-8, from a path say, are spelled out."""
+        said = self.reason(Ended("not-started", reason="directory /a\udcff does not exist"))
+        self.assertIn("directory /a\\udcff does not exist", said or "")
+        check = Ended("not-started", reason="/a\udcff")
+        self.assertEqual(failure(check), "could not start: /a\\udcff")
 
     def test_streams(self) -> None:
         """A stream that counts fails the run, also if none of its lines were kept."""

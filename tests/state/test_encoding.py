@@ -61,6 +61,15 @@ class WritingTests(SynchronousTestCase):
             with self.assertRaises(NotPortable, msg=repr(value)):
                 encoding.enveloped({"value": [value]})
 
+    def test_portable(self) -> None:
+        """Lone surrogates can be written as what they are called; all else stays as it is."""
+        odd = {"a\udcff": ["\ud800", ("x\udc80y", 1, None, 2.5, True)], "b": {"é😀\\": "\0"}}
+        self.assertEqual(
+            encoding.portable_data(odd),
+            {"a\\udcff": ["\\ud800", ["x\\udc80y", 1, None, 2.5, True]], "b": {"é😀\\": "\0"}},
+        )
+        encoding.enveloped(encoding.portable_data(odd))
+
     def test_depth(self) -> None:
         """128 containers within each other are the most, the envelope and its data included."""
         encoding.enveloped({"value": nested(126)})

@@ -166,6 +166,20 @@ class StartTests(ServiceCase):
         self.assertEqual((view.path, self.ups), ("/other/default", 1))
 
 
+class AppendTests(ServiceCase):
+    def test_lone_surrogates(self) -> None:
+        """A record whose texts are not valid UTF-8 is kept with those bytes spelled out."""
+        self.use(STATE)
+        record = {"fail_reason": "no \udcff", "jobs": ["a\ud800"]}
+        done = self.service.append("job", "run-record", "runs/job", record, None)
+        self.assertIs(self.successResultOf(done), True)
+        store = open_store(StoreSettings("/state"), self.clock, files=self.memory)
+        self.assertEqual(
+            store.records.read("runs/job"), [{"fail_reason": "no \\udcff", "jobs": ["a\\ud800"]}]
+        )
+        self.assertEqual(self.service.dropped, {})
+
+
 class ChangeTests(ServiceCase):
     def test_queue_is_flushed(self) -> None:
         """A store that changes or goes writes out its queue first."""

@@ -212,6 +212,8 @@ class PauseTests(SynchronousTestCase):
         """Note and author are kept as they came, up to their length."""
         made = self.paused({"note": "\u00f1" * 500, "by": "x" * 100})
         self.assertEqual((len(made["note"]), made["by"]), (500, "x" * 100))
+        made = self.paused({"durationSeconds": 9, "note": "half \ud83d", "by": "\udcff"})
+        self.assertEqual((made["note"], made["by"]), ("half \\ud83d", "\\udcff"))
 
     def test_refused(self) -> None:
         """Everything else is refused with what is wrong, and changes nothing."""
