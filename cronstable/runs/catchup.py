@@ -131,7 +131,7 @@ class CatchUp:
         pauses = () if pause is None else (Stretch(pause.since, pause.until),)
         if after > gap.first:
             known = Stretch(gap.first - 1, min(after, gap.until))
-            count = gap.schedule.count(known.after, known.until, missed.MOST_COUNTED)
+            count = gap.schedule.count(known.after, known.until)
             self._book.gap(job.name, gap.epoch, gap.first, int(known.until), count, "known")
         self._owe(job, gap.epoch, [Stretch(after, float(gap.until))], pauses)
 

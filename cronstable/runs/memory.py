@@ -28,7 +28,6 @@ from cronstable.runs.gates import Claim, Judge, Judged, No
 from cronstable.runs.index import Gap
 from cronstable.runs.inflight import Inflight
 from cronstable.runs.ledger import Ledger
-from cronstable.runs.missed import MOST_COUNTED
 from cronstable.runs.pauses import Pause
 from cronstable.runs.pausestore import PauseStore
 from cronstable.runs.reading import Open, for_each
@@ -323,7 +322,7 @@ class Memory:
             if before is None or (first := schedule.next(before)) is None or first > began:
                 continue
             until = schedule.previous(began + 1)
-            count = schedule.count(before, began, MOST_COUNTED)
+            count = schedule.count(before, began)
             self._runs.book.gap(job.name, EPOCH, first, until or first, count, "down")
 
     def _interrupted(self, job: str, started_at: float, host: str, owed: bool) -> None:

@@ -19,9 +19,6 @@ from cronstable.schedule import Schedule
 
 Reason = Literal["paused", "deadline", "cap"]
 
-MOST_COUNTED = 10_000_000
-"""More slots than any job passes while its daemon, or its host, is away."""
-
 
 @attrs.frozen
 class Stretch:
@@ -124,7 +121,7 @@ def _cut_out(
         if inside.after >= inside.until:
             left.append(each)
             continue
-        if schedule.count(inside.after, inside.until, 1):
+        if schedule.count(inside.after, inside.until):
             passed.append(Passed(*_range(schedule, inside), reason))
         outside = Stretch(each.after, inside.after), Stretch(inside.until, each.until)
         left += [rest for rest in outside if rest.after < rest.until]
@@ -134,7 +131,7 @@ def _cut_out(
 def _range(schedule: Schedule, stretch: Stretch) -> tuple[int, int, int]:
     first, last = schedule.next(stretch.after), schedule.previous(math.floor(stretch.until) + 1)
     assert first is not None and last is not None
-    return first, last, schedule.count(first - 1, last, MOST_COUNTED)
+    return first, last, schedule.count(first - 1, last)
 
 
 def _keep_newest(

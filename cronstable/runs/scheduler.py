@@ -19,7 +19,6 @@ from twisted.internet.interfaces import IDelayedCall
 from cronstable.clock import Clock
 from cronstable.runs.index import CORRECTION, Due, FireIndex, Gap
 from cronstable.runs.jobset import JobSet
-from cronstable.runs.missed import MOST_COUNTED
 from cronstable.runs.request import Requester, RunRequest
 from cronstable.runs.slotbook import SlotBook, SlotTicket
 from cronstable.schedule import Schedule
@@ -34,9 +33,6 @@ SLICE = 0.004
 
 AUDITED_PER_PASS = 200
 """Jobs whose slots one audit recounts."""
-
-LONGEST_AUDIT = 4000
-"""Slots recounted for one job at most, a bound on the audit's own cost."""
 
 
 class Scheduler(Service):
@@ -64,7 +60,6 @@ class Scheduler(Service):
         self._quiet = False
         self._offset = clock.now() - clock.seconds()
         self._gaps = 0
-        self._counted: dict[tuple[int, int, int, int], int] = {}
         self._audit = _Audit(self.index, book)
 
     def startService(self) -> None:
@@ -157,7 +152,6 @@ class Scheduler(Service):
                 self._gaps,
             )
             self._gaps = 0
-            self._counted.clear()
         self.last_pass = self._clock.seconds()
         self._sleep()
 
@@ -181,17 +175,9 @@ class Scheduler(Service):
             return self._book.open(each.job, each.epoch, each.slot, self)
         self._gaps += 1
         if self._missed is None or not self._missed(each):
-            count = self._count(each)
+            count = each.schedule.count(each.first - 1, each.until)
             self._book.gap(each.job, each.epoch, each.first, each.until, count, "delayed")
         return None
-
-    def _count(self, gap: Gap) -> int:
-        """Return how many slots a gap has; jobs with one timetable share the counting."""
-        schedule = gap.schedule
-        key = (id(schedule.expression), id(schedule.frame), gap.first, gap.until)
-        if key not in self._counted:
-            self._counted[key] = schedule.count(gap.first - 1, gap.until, MOST_COUNTED)
-        return self._counted[key]
 
     def _hand_on(self, ticket: SlotTicket) -> None:
         self._waiting.discard(ticket)
@@ -262,9 +248,9 @@ class _Audit:
         through = pending - 1
         if through < since:
             return
-        expected = schedule.count(since, through, LONGEST_AUDIT)
+        expected = schedule.count(since, through)
         self._marks[name] = (schedule, float(through), opened, indexed)
-        if expected < LONGEST_AUDIT and expected != opened - opened_before:
+        if expected != opened - opened_before:
             self._book.fault(
                 "job %s: its schedule has %d slots since %d, %d were entered",
                 name,

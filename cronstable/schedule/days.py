@@ -199,6 +199,19 @@ class Days:
             index -= 1
         return -1
 
+    def count(self, low: int, high: int) -> int:
+        """
+        How many days are selected from `low` on (0 or later) and before `high` (at most END_DAY).
+        """
+        if self.every or low >= high:
+            return max(high - low, 0)
+        found = 0
+        for index in range(month_of(low), month_of(high - 1) + 1):
+            start = MONTH_STARTS[index]
+            mask = self.in_month(index) & (1 << high - start) - 1
+            found += (mask >> max(low - start, 0)).bit_count()
+        return found
+
     def selects(self, year: int, month: int, day: int, shape: int) -> bool:
         """
         Whether a date is selected; with no year column, in any year at all.

@@ -163,6 +163,42 @@ def instants(expression: Expression, offsets: Offsets, low: int, high: int) -> I
             low = starts[at]
 
 
+def count(expression: Expression, offsets: Offsets, low: int, high: int) -> int:
+    """
+    How many fires there are from the instant `low` on and before `high`, without visiting them.
+    """
+    starts = offsets.starts
+    straight = expression.hour_unrestricted
+    found = 0
+    for at in range(bisect_right(starts, low) - 1, len(starts)):
+        if starts[at] >= high:
+            break
+        low = max(low, starts[at])
+        offset, first, covered = offsets.offsets[at], offsets.firsts[at], offsets.covered[at]
+        end = min(high, offsets.ends[at] - offset)
+        if low < (shifted := min(end, starts[at] + first - covered)):
+            # Labels of a gap may fall upon others here; there are few of either.
+            found += sum(1 for _ in instants(expression, offsets, low, shifted))
+            low = shifted
+        begin = low + offset if straight else max(low + offset, covered)
+        found += _count_labels(expression, begin, end + offset)
+    return found
+
+
+def _count_labels(expression: Expression, low: int, high: int) -> int:
+    low, high = max(low, 0), min(high, END_LABEL)
+    if low >= high:
+        return 0
+    days, times = expression.days, expression.times
+    (first, begin), (last, end) = divmod(low, DAY), divmod(high, DAY)
+    found = days.count(first, last) * times.total
+    if days.following(first) == first:
+        found -= times.before(begin)
+    if end and days.following(last) == last:
+        found += times.before(end)
+    return found
+
+
 def _united(left: Iterator[int], right: Iterator[int]) -> Iterator[int]:
     last = None
     for instant in merge(left, right):

@@ -28,6 +28,10 @@ def _tables(mask: int, size: int) -> tuple[bytes, bytes]:
     return bytes(up), bytes(down)
 
 
+def _below(mask: int, value: int) -> int:
+    return (mask & (1 << value) - 1).bit_count()
+
+
 def values_of(mask: int) -> tuple[int, ...]:
     """
     The numbers of the set bits, ascending.
@@ -46,6 +50,7 @@ class Times:
     seconds: int
     first: int = attrs.field(init=False)
     last: int = attrs.field(init=False)
+    total: int = attrs.field(init=False)
     _up: tuple[bytes, bytes, bytes] = attrs.field(init=False)
     _down: tuple[bytes, bytes, bytes] = attrs.field(init=False)
 
@@ -55,6 +60,7 @@ class Times:
         self._down = (tables[0][1], tables[1][1], tables[2][1])
         self.first = self._up[0][0] * 3600 + self._up[1][0] * 60 + self._up[2][0]
         self.last = self._down[0][23] * 3600 + self._down[1][59] * 60 + self._down[2][59]
+        self.total = self.hours.bit_count() * self.minutes.bit_count() * self.seconds.bit_count()
 
     def following(self, second: int) -> int:
         """
@@ -112,6 +118,20 @@ class Times:
                     return
                 elif start + 60 > low:
                     yield from (start + at for at in seconds if low <= start + at < high)
+
+    def before(self, second: int) -> int:
+        """
+        How many seconds of the day are selected before `second` (0-86399).
+        """
+        minute, second = divmod(second, 60)
+        hour, minute = divmod(minute, 60)
+        in_minute = self.seconds.bit_count()
+        found = _below(self.hours, hour) * self.minutes.bit_count() * in_minute
+        if self.hours >> hour & 1:
+            found += _below(self.minutes, minute) * in_minute
+            if self.minutes >> minute & 1:
+                found += _below(self.seconds, second)
+        return found
 
     def selects(self, second: int) -> bool:
         """

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from itertools import islice
 from math import ceil, floor
 
 import attrs
@@ -86,11 +85,13 @@ class Schedule:
         end = END_LABEL + _SLACK if until is None else floor(until) + 1
         return search.instants(self.expression, self.frame.offsets, floor(after) + 1, end)
 
-    def count(self, after: float, until: float, limit: int) -> int:
+    def count(self, after: float, until: float) -> int:
         """
-        How many fires there are strictly after one instant and not after another, up to a limit.
+        How many fires there are strictly after one instant and not after another.
         """
-        return sum(1 for _ in islice(self.occurrences(after, until), limit))
+        if self.expression.days.never:
+            return 0
+        return search.count(self.expression, self.frame.offsets, floor(after) + 1, floor(until) + 1)
 
     def test(self, label: datetime) -> bool:
         """

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pickle
 from datetime import datetime
 from itertools import islice
+from random import Random
 
 import attrs
 from twisted.trial.unittest import SynchronousTestCase
@@ -67,7 +68,7 @@ class NextTests(SynchronousTestCase):
         self.assertIsNone(schedule.next(0))
         self.assertIsNone(schedule.previous(4e9))
         self.assertEqual(list(schedule.occurrences(0)), [])
-        self.assertEqual(schedule.count(0, 4e9, 5), 0)
+        self.assertEqual(schedule.count(0, 4e9), 0)
         self.assertFalse(schedule.matches(at("2026-02-28")))
 
     def test_finished(self) -> None:
@@ -128,12 +129,40 @@ class OccurrencesTests(SynchronousTestCase):
 
     def test_count(self) -> None:
         """
-        A count stops at its limit.
+        A count is of what is after the one instant and not after the other.
         """
         schedule = parse("* * * * *")
         start = at("2026-01-01")
-        self.assertEqual(schedule.count(start, start + 3600, 1000), 60)
-        self.assertEqual(schedule.count(start, start + 1e9, 1000), 1000)
+        self.assertEqual(schedule.count(start, start + 3600), 60)
+        self.assertEqual(schedule.count(start - 1, start + 3600), 61)
+        self.assertEqual(schedule.count(start, start), 0)
+        self.assertEqual(schedule.count(start, start - 1), 0)
+        self.assertEqual(schedule.count(start, start + 600_000_000.5), 10_000_000)
+
+    def test_count_agrees(self) -> None:
+        """
+        A count is the number of occurrences, over gaps, repeated labels and ends of all kinds.
+        """
+        random = Random(11)
+        texts = (
+            "* * * * *",
+            "*/7 * * * *",
+            "30 2 * * *",
+            "0,59 0-3,22-23 * * *",
+            "15 1-4 * 3,10-11 0",
+            "*/20 * 3 31,L * * *",
+            "7 5 2 28-29 2 * 2024-2032",
+        )
+        zones = (None, "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Gaza")
+        for text in texts:
+            for zone in zones:
+                schedule = parse(text, zone=zone)
+                for _ in range(12):
+                    low = random.uniform(-3e7, 1.9e9)
+                    high = low + random.choice((60, 4e3, 9e4, 3e6, 4e7)) * random.random()
+                    found = schedule.count(low, high)
+                    listed = sum(1 for _ in schedule.occurrences(low, high))
+                    self.assertEqual(found, listed, (text, zone, low, high))
 
 
 class MatchTests(SynchronousTestCase):
