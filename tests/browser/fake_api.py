@@ -338,6 +338,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(fake.pools())
         elif path == "/state":
             self._json(fake_state.inventory(now) if fake.durable else {"enabled": False})
+        elif path.startswith("/state/") and not fake.durable:
+            raise Refused(404, "state store is not configured")
         elif path == "/state/documents":
             self._json(fake_state.documents(query.get("ns", "")))
         elif path == "/state/records":

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+from twisted.trial.unittest import SkipTest
+
 from tests.browser.base import TARGET, Api, BrowserTestCase
-from tests.browser.fake_data import HOSTILE_NAME
+from tests.browser.fake_data import HOSTILE_NAME, finished
 
 
 class PageTests(BrowserTestCase):
@@ -14,7 +18,9 @@ class PageTests(BrowserTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.url = TARGET or self.serve().url
+        if not TARGET:
+            self.fake = self.serve()
+        self.url = TARGET or self.fake.url
         self.api = Api(self.url)
         if TARGET:
             self.browser.open(self.url)
@@ -224,6 +230,19 @@ class PageTests(BrowserTestCase):
         self.open(self.url, "#job/name%20with%20space%2Fslash/history")
         self.browser.wait("its history", "return document.querySelector('.drawer .numbers')")
         self.assertEqual(self.browser.text(".drawer-title"), "name with space/slash")
+
+    def test_history_tells_what_else_a_run_left(self) -> None:
+        """A run's row names processes that held its output, and how many lines were too long."""
+        if TARGET:
+            raise SkipTest("a real run that leaves such things takes too long")
+        run = finished("success", time.time() - 5, 1.0, 0, None)
+        left = [{"pid": 4711, "command": "<b>sleep"}, {"pid": 4712, "command": "tee"}]
+        self.fake.find("backup").added.append({**run, "leftovers": left, "overlong_lines": 2})
+        self.open(self.url, "#job/backup/history")
+        self.browser.wait("its history", "return document.querySelector('.drawer .numbers')")
+        row = self.browser.text(".drawer .plain tbody tr")
+        self.assertIn("output held by <b>sleep (pid 4711), tee (pid 4712)", row)
+        self.assertIn("2 over-long lines left out", row)
 
     def test_schedule_tab_and_why(self) -> None:
         """The schedule tab reads the schedule out and answers why a time was not selected."""

@@ -11,6 +11,8 @@ PANEL = "#panel-state"
 class StatePanelTests(BrowserTestCase):
     """What an operator sees of the store."""
 
+    expected_complaints = ("/state/records",)
+
     def show(self, durable: bool = True) -> None:
         """Open the page of a daemon with a store, or without one."""
         self.fake = self.serve()
@@ -130,3 +132,27 @@ class StatePanelTests(BrowserTestCase):
         self.fake.down = False
         self.browser.press("g")
         self.browser.wait_for("the scopes", lambda: "Scope" in self.inside())
+
+    def after_a_cut(self) -> None:
+        """Let the daemon be away for a moment, after which it is asked who looks."""
+        self.fake.down = True
+        self.browser.press("g")
+        self.browser.wait("the cut", "return /no signal/.test(document.title)")
+        self.fake.down = False
+        self.browser.press("g")
+        self.browser.wait("the end of it", "return !/no signal/.test(document.title)")
+
+    def test_reload_with_a_store(self) -> None:
+        """A store that a reload adds or removes is noticed when who looks is asked again."""
+        self.show(durable=False)
+        self.browser.wait_for("the first answer", lambda: self.fake.hits.get("/state") == 1)
+        self.fake.durable = True
+        self.after_a_cut()
+        self.browser.wait("the panel", f"return !document.querySelector('{PANEL}').hidden")
+        self.after_a_cut()
+        self.wait_for_polls(self.fake)
+        self.assertEqual(self.fake.hits["/state"], 2)
+        self.assertFalse(self.browser.run(f"return document.querySelector('{PANEL}').hidden"))
+        self.fake.durable = False
+        self.after_a_cut()
+        self.browser.wait("no panel", f"return document.querySelector('{PANEL}').hidden")

@@ -182,6 +182,11 @@ export function successRate(job) {
   return good + bad ? good / (good + bad) : null;
 }
 
+// "sleep (pid 12), tee (pid 13)": processes that hold a run's output open.
+export function processes(list) {
+  return list.map((each) => `${each.command} (pid ${each.pid})`).join(", ");
+}
+
 // "exit 1", "timed out", "killed by signal 9": how a run ended, in short.
 export function exitWords(run) {
   if (!run) return "";

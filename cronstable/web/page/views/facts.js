@@ -2,7 +2,7 @@
 
 import { h, setAttr, setText } from "../core/dom.js";
 import { absolute, ago, clockTime, parseInstant, plural, until } from "../core/time.js";
-import { exitWords } from "../model/job.js";
+import { exitWords, processes } from "../model/job.js";
 import { scheduleWords } from "../model/words.js";
 import { breachWords } from "./tags.js";
 
@@ -36,7 +36,7 @@ export function factsOf(job, app, now) {
   }
   const holders = (raw.instances ?? []).flatMap((each) => each.output_held_by);
   if (holders.length)
-    facts.push(["Output held by", holders.map((each) => `${each.command} (pid ${each.pid})`).join(", ")]);
+    facts.push(["Output held by", processes(holders)]);
   const run = raw.last_run;
   facts.push([
     "Last run",

@@ -38,18 +38,24 @@ export const statePanel = {
   make: (app) => createInspector(app),
 };
 
-// Ask once whether there is a store; again only when the daemon or whoever looks is another one.
+// Ask whether there is a store: of another daemon, as somebody else, and each time that the poller
+// asks who looks, since a reload may add or remove it. The one that is known is not counted for that.
 export function probeState(app) {
   let asked = "";
-  const probe = async ({ whoami, instance, jobSet }) => {
+  let by = null;
+  const probe = async ({ whoami, instance, jobSet, durable }) => {
     if (!whoami || !jobSet) return;
     const about = JSON.stringify([instance, jobSet, whoami.label, whoami.scopes]);
-    if (about === asked) return;
+    const known = about === asked && durable?.enabled;
+    if (about === asked && whoami === by) return;
     asked = about;
+    by = whoami;
     try {
-      app.store.set("durable", await app.api.get("/state"));
-    } catch {
-      asked = "";
+      if (known) await app.api.get("/state/records?stream=meta&limit=1");
+      else app.store.set("durable", await app.api.get("/state"));
+    } catch (error) {
+      if (known && error.status !== 404) return;
+      if (!known) asked = "";
       app.store.set("durable", null);
     }
   };

@@ -2,8 +2,8 @@
 
 import { segment } from "../core/api.js";
 import { h, icon } from "../core/dom.js";
-import { absolute, ago, bytes, parseInstant, percent, took } from "../core/time.js";
-import { exitWords, outcomeStatus, outcomeWord } from "../model/job.js";
+import { absolute, ago, bytes, parseInstant, percent, plural, took } from "../core/time.js";
+import { exitWords, outcomeStatus, outcomeWord, processes } from "../model/job.js";
 import { plainReason } from "../model/verdict.js";
 import { runBars } from "./charts.js";
 
@@ -145,6 +145,15 @@ function runRow(run, index, job, now) {
             class: "second",
             text: `${took(run.resources.cpu_total_seconds)} CPU, ${bytes(run.resources.max_rss_bytes)} peak`,
           })
+        : null,
+      run.overlong_lines
+        ? h("div", {
+            class: "second",
+            text: `${plural(run.overlong_lines, "over-long line")} left out`,
+          })
+        : null,
+      run.leftovers?.length
+        ? h("div", { class: "second", text: `output held by ${processes(run.leftovers)}` })
         : null,
       check
         ? h("div", {
