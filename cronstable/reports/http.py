@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import attrs
 from hyperlink import URL
 from twisted.internet.defer import Deferred, TimeoutError
-from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.python.failure import Failure
@@ -24,6 +24,7 @@ from zope.interface import implementer
 
 from cronstable.clock import Clock
 from cronstable.config.addresses import can_be_looked_up
+from cronstable.reports.lookup import endpoint_of
 from cronstable.reports.trouble import ReportFailed, network_trouble, one_line
 
 SNIPPET = 1024
@@ -208,7 +209,7 @@ class _Connection:
 
     def endpointForURI(self, uri: Any) -> Any:  # noqa: N802 - the interface's name
         """Return an endpoint for C{uri} that reports its connection here."""
-        endpoint: Any = HostnameEndpoint(self._reactor, uri.host, uri.port, timeout=self._timeout)
+        endpoint = endpoint_of(self._reactor, uri.host.decode("ascii"), uri.port, self._timeout)
         if uri.scheme == b"https":
             creator = self._policy.creatorForNetloc(uri.host, uri.port)
             endpoint = wrapClientTLS(creator, endpoint)

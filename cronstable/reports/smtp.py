@@ -15,13 +15,14 @@ from typing import Any
 
 import attrs
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.protocol import Factory
 
 from cronstable.clock import Clock
 from cronstable.config.addresses import can_be_looked_up
 from cronstable.reports.attempts import attempts
 from cronstable.reports.dialogue import Reply, SmtpProtocol
+from cronstable.reports.lookup import endpoint_of
 from cronstable.reports.message import Mail
 from cronstable.reports.tls import client_tls
 from cronstable.reports.trouble import ReportFailed, network_trouble, one_line
@@ -140,7 +141,7 @@ class SmtpClient:
 
     def _connect(self, mail: Mail) -> Deferred[Any]:
         host = mail.host.encode("idna").decode("ascii") if not mail.host.isascii() else mail.host
-        endpoint: Any = HostnameEndpoint(self._reactor, host, mail.port, timeout=self._step)
+        endpoint = endpoint_of(self._reactor, host, mail.port, self._step)
         if mail.tls:
             endpoint = wrapClientTLS(self.tls(mail), endpoint)
         factory = Factory.forProtocol(lambda: SmtpProtocol(self._clock))

@@ -17,7 +17,7 @@ from cronstable.reports.message import Mail
 from cronstable.reports.smtp import Refusal, SmtpClient
 from cronstable.reports.trouble import ReportFailed
 from tests.certs import Authority
-from tests.reports.toys import RealMailServer, Servers, ToySmtpFactory
+from tests.reports.toys import Names, RealMailServer, Servers, ToySmtpFactory
 
 DATA = b"Subject: x\r\n\r\nhello\r\n.\r\n..two\r\n"
 
@@ -275,6 +275,15 @@ class ToyServerTests(SmtpTestCase):
         failed = await self.failure(self.mail(25, host="nosuch.invalid"))
         self.assertIn("does not resolve", str(failed))
         self.assertTrue(failed.transient)
+
+    async def test_underscore(self) -> None:
+        """A name with an underscore, as containers have them, is looked up like any other."""
+        Names(self, reactor, mail_1="127.0.0.1")
+        factory, mail = await self.toy()
+        await self.client().send(attrs.evolve(mail, host="mail_1"), 5.0)
+        await self.closed(factory)
+        failed = await self.failure(self.mail(25, host="mail_2"))
+        self.assertIn("mail server mail_2: the host name does not resolve", str(failed))
 
     async def test_impossible_host(self) -> None:
         """A host name that no resolver takes is told as such, and is not tried again."""

@@ -21,7 +21,7 @@ from cronstable.reports.templates import Templates
 from cronstable.reports.trouble import ReportFailed
 from cronstable.reports.webhook import compose, parts_of, post
 from tests.certs import Authority
-from tests.reports.toys import Servers, ToyHttpFactory, http
+from tests.reports.toys import Names, Servers, ToyHttpFactory, http
 
 TOKEN = "hooktok-77aa31"
 
@@ -214,6 +214,15 @@ class PostTests(TestCase):
             self.assertFalse(failed.transient, host)
         gc.collect()
         self.assertEqual(self.flushLoggedErrors(), [])
+
+    async def test_underscore(self) -> None:
+        """A name with an underscore, as containers have them, is looked up like any other."""
+        Names(self, reactor, hook_1="127.0.0.1")
+        factory, url = await self.serve(http("200 OK"))
+        await self.post(url.replace("127.0.0.1", "hook_1"))
+        self.assertIn(b"\r\nhost: hook_1:", factory.requests[0][0].lower())
+        failed = await self.failure("http://hook_2/")
+        self.assertIn("host hook_2: the host name does not resolve", str(failed))
 
     async def test_dropped(self) -> None:
         """A connection that is dropped without an answer is transient trouble."""

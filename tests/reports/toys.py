@@ -9,11 +9,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet.address import IPv4Address
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.endpoints import serverFromString
+from twisted.internet.interfaces import IHostnameResolver
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.protocols.basic import LineReceiver
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 Script = Callable[[bytes], "bytes | None"]
 
@@ -153,6 +156,30 @@ class Servers:
         self._test.addCleanup(lambda: maybeDeferred(port.stopListening))
         number: int = port.getHost().port
         return number
+
+
+@implementer(IHostnameResolver)
+class Names:
+    """What names stand for while one test runs; others do not resolve."""
+
+    def __init__(self, test: Any, reactor: Any, **known: str) -> None:
+        self._known = known
+        test.addCleanup(reactor.installNameResolver, reactor.installNameResolver(self))
+
+    def resolveHostName(  # noqa: N802 - the interface's name
+        self,
+        receiver: Any,
+        name: str,
+        portNumber: int = 0,  # noqa: N803
+        addressTypes: Any = None,  # noqa: N803
+        transportSemantics: str = "TCP",  # noqa: N803
+    ) -> Any:
+        """Tell the address of C{name}, if it is known."""
+        receiver.resolutionBegan(self)
+        if name in self._known:
+            receiver.addressResolved(IPv4Address("TCP", self._known[name], portNumber))
+        receiver.resolutionComplete()
+        return self
 
 
 _AIOSMTPD = """
