@@ -120,9 +120,10 @@ class Ledger:
         job, keep = run.job, self._kept
 
         def write(store: Store) -> object:
-            lines = rows.archive_lines(run)
             if job.redact_archived_secrets:
-                lines = _redacted(lines, lambda text: self._mask(run, text))
+                lines = rows.archive_lines(run, lambda text: self._mask(run, text))
+            else:
+                lines = rows.archive_lines(run)
             row = rows.archive_of(run, lines, job.redact_archived_secrets)
             return store.records.append(streams.logs(job.name), row, keep=keep)
 
@@ -133,15 +134,6 @@ def archive_mask(run: FinishedRun, text: str) -> str:
     """Return C{text} without what looks like a secret, and without those that the run knew."""
     values = {*written_secrets(run.job), *run.secrets}
     return Masker(sorted(values), patterns=True).mask(text)
-
-
-def _redacted(lines: list[dict[str, str]], mask: Callable[[str], str]) -> list[dict[str, str]]:
-    redacted = []
-    for stream in ("stderr", "stdout"):
-        text = "".join(each["line"] for each in lines if each["stream"] == stream)
-        if text:
-            redacted += [{"stream": stream, "line": line} for line in rows.lines_of(mask(text))]
-    return redacted
 
 
 def _last_verdict(store: Store, job: str) -> RunRecord | None:

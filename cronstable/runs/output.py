@@ -141,6 +141,7 @@ class RunOutput:
         self.masker = masker
         self._mirror = mirror
         self._flow = flow
+        self._reads = 0
         self._streams: dict[str, _Shown] = {}
         self._texts: dict[str, StreamText] = {}
 
@@ -171,7 +172,8 @@ class RunOutput:
         if shown is None:
             return
         stream = shown.stream
-        whole = stream.feed(data)
+        self._reads += 1
+        whole = stream.feed(data, self._reads)
         if stream.overlong and not shown.warned:
             shown.warned = True
             log.warning("job %s: ignored a very long line", self.job)
@@ -187,7 +189,8 @@ class RunOutput:
         Repeating it does nothing.
         """
         for name, shown in self._streams.items():
-            rest = shown.stream.finish()
+            self._reads += 1
+            rest = shown.stream.finish(self._reads)
             if rest:
                 rest += b"\n"
             if self.masker:

@@ -34,6 +34,8 @@ class StreamText:
     """Lines dropped whole because they passed maxLineLength."""
     first: str = ""
     """The text before the marker (all of it when nothing was discarded)."""
+    order: tuple[tuple[int, int], ...] = ()
+    """Of which read of the run's output how many lines are, one read after another."""
 
     @property
     def produced(self) -> bool:

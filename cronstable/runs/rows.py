@@ -7,7 +7,7 @@ Pure.  docs/store-format.md, "The ledger", specifies the fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cronstable.config.values import ResourceLimits
@@ -105,13 +105,25 @@ def archive_of(run: FinishedRun, lines: list[dict[str, str]], redacted: bool) ->
     }
 
 
-def archive_lines(run: FinishedRun) -> list[dict[str, str]]:
-    """Return the kept lines of both streams, stderr first, each with its newline."""
-    lines: list[dict[str, str]] = []
+def archive_lines(
+    run: FinishedRun, mask: Callable[[str], str] = lambda text: text
+) -> list[dict[str, str]]:
+    """
+    Return the kept lines of both streams as they came, masked, each with its newline.
+
+    Where C{mask} leaves fewer lines of a stream than there were, later ones move up.
+    """
+    pieces: list[tuple[int, str, list[str]]] = []
     for name, stream in (("stderr", run.stderr), ("stdout", run.stdout)):
-        if stream is not None:
-            lines += [{"stream": name, "line": line} for line in lines_of(stream.text)]
-    return lines
+        if stream is None:
+            continue
+        lines, at, read = lines_of(mask(stream.text)), 0, 0
+        for read, count in stream.order:
+            pieces.append((read, name, lines[at : at + count]))
+            at += count
+        pieces.append((read, name, lines[at:]))
+    pieces.sort(key=lambda piece: piece[0])
+    return [{"stream": name, "line": line} for _, name, lines in pieces for line in lines]
 
 
 def lines_of(text: str) -> list[str]:

@@ -24,9 +24,10 @@ class Stream:
         self._last_lines = save_limit - self._first_lines
         self._longest = max_line_length
         self._head: list[bytes] = []
+        self._head_order: list[tuple[int, int]] = []
         self._head_lines = 0
         self._head_bytes = 0
-        self._tail: deque[tuple[bytes, int]] = deque()
+        self._tail: deque[tuple[bytes, int, int]] = deque()
         self._tail_lines = 0
         self._tail_bytes = 0
         self._partial: list[bytes] = []
@@ -38,11 +39,11 @@ class Stream:
         self.overlong = 0
         """Lines dropped because they were too long."""
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes, read: int = 0) -> bytes:
         """
         Take what was read; return the lines that are now whole, with their newlines.
 
-        Lines that are too long are not among them.
+        Lines that are too long are not among them.  C{read} numbers the reads of all streams.
         """
         end = data.rfind(b"\n") + 1
         if end == 0:
@@ -54,16 +55,16 @@ class Stream:
         if len(data) > self._longest:
             whole = self._without_long_lines(whole)
         if whole:
-            self._keep(whole, whole.count(b"\n"))
+            self._keep(whole, whole.count(b"\n"), read)
         return whole
 
-    def finish(self) -> bytes:
+    def finish(self, read: int = 0) -> bytes:
         """Keep a last line that has no newline; return it."""
         rest = b"".join(self._partial)
         self._partial.clear()
         self._partial_bytes = 0
         if rest:
-            self._keep(rest, 1)
+            self._keep(rest, 1, read)
         return rest
 
     def text(self) -> StreamText:
@@ -75,11 +76,20 @@ class Stream:
         first = head.decode("utf-8", "replace")
         if not discarded:
             whole = (head + tail).decode("utf-8", "replace")
-            return StreamText(whole, 0, self.overlong, whole)
+            return StreamText(whole, 0, self.overlong, whole, self._order(0))
         # As ever: where no last line is kept, no marker says that lines are missing.
         marker = f"   [.... {discarded} lines discarded ...]\n" if tail else ""
         text = first + marker + tail.decode("utf-8", "replace")
-        return StreamText(text, discarded, self.overlong, first)
+        return StreamText(text, discarded, self.overlong, first, self._order(1 if marker else 0))
+
+    def _order(self, marker: int) -> tuple[tuple[int, int], ...]:
+        """Return which reads the lines of the text are of; the marker goes with the next line."""
+        tail = [(read, lines) for _, lines, read in self._tail]
+        if tail:
+            excess = max(self._tail_lines - self._last_lines, 0)
+            read, lines = tail[0]
+            tail[0] = read, lines - excess + marker
+        return (*self._head_order, *tail)
 
     def _completed(self, data: bytes, end: int) -> bytes:
         """Return the whole lines of C{data}, with what was held of the first one."""
@@ -116,20 +126,20 @@ class Stream:
         self.overlong += dropped
         return whole
 
-    def _keep(self, whole: bytes, count: int) -> None:
+    def _keep(self, whole: bytes, count: int, read: int) -> None:
         self.lines += count
         if self._head_lines < self._first_lines:
-            whole, count = self._keep_first(whole, count)
+            whole, count = self._keep_first(whole, count, read)
             if not count:
                 return
         if not self._last_lines:
             return
         tail = self._tail
-        tail.append((whole, count))
+        tail.append((whole, count, read))
         self._tail_lines += count
         self._tail_bytes += len(whole)
         while len(tail) > 1:
-            block, lines = tail[0]
+            block, lines, _ = tail[0]
             if (
                 self._tail_lines - lines < self._last_lines
                 and self._tail_bytes - len(block) < KEPT_BYTES
@@ -139,7 +149,7 @@ class Stream:
             self._tail_lines -= lines
             self._tail_bytes -= len(block)
 
-    def _keep_first(self, whole: bytes, count: int) -> tuple[bytes, int]:
+    def _keep_first(self, whole: bytes, count: int, read: int) -> tuple[bytes, int]:
         """Keep what is still wanted of the first lines; return the rest and its line count."""
         wanted = self._first_lines - self._head_lines
         rest = b""
@@ -148,6 +158,7 @@ class Stream:
             whole = whole[: len(whole) - len(rest)]
         taken = min(count, wanted)
         self._head.append(whole)
+        self._head_order.append((read, taken))
         self._head_lines += taken
         self._head_bytes += len(whole)
         if self._head_bytes >= KEPT_BYTES:
@@ -156,6 +167,6 @@ class Stream:
 
     def _last(self) -> bytes:
         """Return the last lines that are kept; the oldest block may hold some more."""
-        tail = b"".join(block for block, _ in self._tail)
+        tail = b"".join(block for block, _, _ in self._tail)
         excess = self._tail_lines - self._last_lines
         return tail.split(b"\n", excess)[excess] if excess > 0 else tail
