@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from calendar import timegm
 from time import strptime
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.clock import ManualClock
 from tests.fakes import job
 from tests.runs.world import World
 
@@ -19,6 +21,14 @@ def at(text: str) -> float:
 NOON = at("2026-06-01 12:00:00")
 
 
+class LateClock(ManualClock):
+    """A clock whose timers are late by a thousandth of their time."""
+
+    def callLater(self, delay: float, *call: Any, **more: Any) -> Any:  # noqa: N802
+        """Call later, and a little later than that."""
+        return super().callLater(delay * 1.001, *call, **more)
+
+
 class SchedulerTests(SynchronousTestCase):
     def test_fires_at_each_slot(self) -> None:
         """A job starts once in each of its slots, at the slot's own instant."""
@@ -27,6 +37,16 @@ class SchedulerTests(SynchronousTestCase):
         world.advance(300)
         self.assertEqual(world.started("a"), [NOON + 60 * n for n in range(1, 6)])
         self.assertEqual(world.results("a"), {("ran", None): 5})
+
+    def test_timers_that_are_late(self) -> None:
+        """Where long sleeps end a little late, slots start on time all the same."""
+        for wait in (0.5, 1.5, 12, 29.5, 300):
+            clock = LateClock(NOON + 600 - wait)
+            world = World(clock.now(), job("a", "*/10 * * * *"), clock=clock)
+            world.run(wait + 1)
+            (started,) = world.started("a")
+            self.assertGreaterEqual(started, NOON + 600)
+            self.assertLess(started, NOON + 600.002)
 
     def test_not_the_slot_under_way(self) -> None:
         """A job that is new fires strictly after now."""
