@@ -121,7 +121,7 @@ class OsFiles:
         return self._read(path)
 
     def _read(self, path: str) -> bytes:
-        descriptor = os.open(path, _READ)
+        descriptor = _open_to_read(path)
         try:
             # Most files are small, and a large buffer costs more than reading one of them.
             first = os.read(descriptor, 4096)
@@ -139,7 +139,7 @@ class OsFiles:
 
     def read_part(self, path: str, offset: int, size: int) -> bytes:
         """Return C{size} bytes from C{offset} on, fewer only at the end of the file."""
-        descriptor = os.open(path, _READ)
+        descriptor = _open_to_read(path)
         try:
             os.lseek(descriptor, offset, os.SEEK_SET)
             pieces = [os.read(descriptor, size)]
@@ -246,9 +246,18 @@ class _OsLock:
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC
+_READ_QUIETLY = _READ | getattr(os, "O_NOATIME", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | _CLOEXEC
 _LOCK = os.O_RDWR | os.O_CREAT | _CLOEXEC
+
+
+def _open_to_read(path: str) -> int:
+    """Open a file, if that is allowed without a note of when it was read, which costs a write."""
+    try:
+        return os.open(path, _READ_QUIETLY)
+    except PermissionError:
+        return os.open(path, _READ)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

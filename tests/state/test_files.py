@@ -192,6 +192,29 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         stale.extend([True, True])
         self.assertRaises(OSError, OsFiles().read, f"{self.base}/f")
 
+    def test_no_access_time(self) -> None:
+        """Reading leaves no trace, which would be a write for each record that is read."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, b"abc", False)
+        os.utime(path, (1_000_000_000, 1_100_000_000))
+        self.assertEqual(OsFiles().read(path), b"abc")
+        self.assertEqual(OsFiles().read_part(path, 1, 1), b"b")
+        self.assertEqual(os.stat(path).st_atime, 1_000_000_000)
+
+    def test_of_another_user(self) -> None:
+        """A file that may be read, but not without a trace, is read."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, b"abc", False)
+        real, quiet = os.open, getattr(os, "O_NOATIME", 0)
+
+        def not_ours(path: str, flags: int, *rest: Any) -> int:
+            if flags & quiet:
+                raise PermissionError(errno.EPERM, "Operation not permitted", path)
+            return real(path, flags, *rest)
+
+        self.patch(os, "open", not_ours)
+        self.assertEqual(OsFiles().read(path), b"abc")
+
     def test_pipe_does_not_hang(self) -> None:
         """A named pipe where a file should be reads as empty instead of waiting for a writer."""
         os.mkfifo(f"{self.base}/p")
