@@ -166,9 +166,9 @@ class Rooms:
     async def reconcile_store(self, config: Config) -> None:
         """Put a changed C{state} section in force."""
         await self.jobapi.reconcile(config.state)
-        if config.state != self.store.config:
+        if not self.store.keeps(config.state):
             self.memory.store_changed()
-            await self.store.reconcile(config.state)
+        await self.store.reconcile(config.state)
 
     async def reconcile(self, config: Config) -> None:
         """Give the rooms that show and tell the new configuration."""

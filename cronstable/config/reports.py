@@ -104,7 +104,7 @@ def _check(built: Report, path: Path, tell: Tell) -> None:
         (("mail", "smtpHost"), built.mail.smtp_host or ""),
         (("webhook", "url", "value"), _host(built.webhook.url.value or "")),
     ):
-        if not can_be_looked_up(host):
+        if host and not can_be_looked_up(host):
             tell((*path, *where), "not a host name; allowed: parts of 1 to 63 letters between dots")
     if not built.eventlog.enabled:
         return

@@ -266,11 +266,20 @@ class StoreService(Service):
 
     # life
 
+    def keeps(self, config: StateConfig | None) -> bool:
+        """Return whether the store that is open stays in force under a C{state} section."""
+        opened = self._opened
+        if opened is None or config is None:
+            return opened is None and config is None
+        return _opened_with(opened.config) == _opened_with(config)
+
     async def reconcile(self, config: StateConfig | None) -> None:
         """Put a C{state} section in force; a store that changes writes out its queue first."""
         opened = self._opened
-        if opened is not None and config is not None and _same_store(opened.config, config):
-            opened.config = config
+        if self.keeps(config):
+            if opened is not None and config is not None:
+                opened.config = config
+                self._say_retention(config)
             return
         if opened is not None:
             await self.close()
@@ -339,9 +348,9 @@ class StoreService(Service):
         opened.stop()
 
 
-def _same_store(one: StateConfig, other: StateConfig) -> bool:
-    """Return whether the sections differ at most in what is served to jobs."""
-    return attrs.evolve(one, job_api=other.job_api) == other
+def _opened_with(config: StateConfig) -> tuple[StoreSettings, float]:
+    """Return what of a section cannot change while a store is open."""
+    return StoreSettings.of(config), config.max_ops_per_second
 
 
 async def _nothing() -> None:

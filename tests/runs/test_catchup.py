@@ -197,6 +197,20 @@ class StartTests(CatchUpCase):
         self.assertEqual(self.caught_up(world), [10, 40, 50, 60])
         self.assertEqual(world.results("job")[("missed", "paused")], 2)
 
+    def save_retry(
+        self, world: DurableWorld, of: JobConfig, attempt: int, not_before: float
+    ) -> None:
+        """Put into the store what a daemon before this one left of a retry."""
+        record = {
+            "kind": "pending",
+            "attempt": attempt,
+            "notBefore": to_text(not_before),
+            "jobDigest": world.memory.retries._digest(of),
+            "host": "node-a",
+            "at": to_text(NOON + 1),
+        }
+        world.append("retries/job", record)
+
     def test_no_retries(self) -> None:
         """A backfill that fails is not tried again, and leaves a pending retry alone."""
         from cronstable.config.values import RetryPolicy
@@ -204,17 +218,7 @@ class StartTests(CatchUpCase):
         made = job("job", "0 * * * *", on_missed="run-all", retry=RetryPolicy(3, 600.0, 600.0, 1.0))
         world = self.began(made, away=3601, up=False)
         world.executor.behave = world.lasting(2, 1)
-        world.append(
-            "retries/job",
-            {
-                "kind": "pending",
-                "attempt": 2,
-                "notBefore": to_text(NOON + 5000),
-                "jobDigest": world.memory.retries._digest(made),
-                "host": "node-a",
-                "at": to_text(NOON + 1),
-            },
-        )
+        self.save_retry(world, made, 2, NOON + 5000)
         world.start()
         world.run(30)
         self.assertEqual(self.caught_up(world), [60])
@@ -235,17 +239,7 @@ class StartTests(CatchUpCase):
         )
         world = self.began(made, away=3601, up=False)
         world.executor.behave = world.lasting(8, 1)
-        world.append(
-            "retries/job",
-            {
-                "kind": "pending",
-                "attempt": 1,
-                "notBefore": to_text(NOON + 3605),
-                "jobDigest": world.memory.retries._digest(made),
-                "host": "node-a",
-                "at": to_text(NOON + 1),
-            },
-        )
+        self.save_retry(world, made, 1, NOON + 3605)
         world.start()
         world.run(8)
         self.assertEqual(world.records("retries/job")[-1]["kind"], "pending")

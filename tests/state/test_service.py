@@ -203,11 +203,26 @@ class ChangeTests(ServiceCase):
         self.assertEqual(self.ups, 1)
 
     def test_served_otherwise(self) -> None:
-        """A store stays up when only what jobs may ask of it changes."""
+        """A store stays up when what it was opened with stays, and what has changed is in force."""
         self.successResultOf(self.use(STATE))
-        changed = attrs.evolve(STATE, job_api=JobApiConfig(max_value_bytes=10))
-        self.successResultOf(self.use(changed))
-        self.assertEqual((self.ups, self.service.config), (1, changed))
+        for change in (
+            {"job_api": JobApiConfig(max_value_bytes=10)},
+            {"on_store_unavailable": "fail-closed", "gc_grace": 0, "boot": "container"},
+        ):
+            changed = attrs.evolve(STATE, **change)  # type: ignore[arg-type]
+            self.assertTrue(self.service.keeps(changed))
+            self.successResultOf(self.use(changed))
+            self.assertEqual((self.ups, self.service.config), (1, changed))
+        self.assertTrue(self.service.fail_closed)
+
+    def test_opened_otherwise(self) -> None:
+        """Another place, another mode or another limit is another store, and so is none."""
+        self.assertTrue(self.service.keeps(None))
+        self.assertFalse(self.service.keeps(STATE))
+        self.successResultOf(self.use(STATE))
+        for change in ({"path": "/other"}, {"fsync": "never"}, {"max_ops_per_second": 5.0}):
+            self.assertFalse(self.service.keeps(attrs.evolve(STATE, **change)))  # type: ignore[arg-type]
+        self.assertFalse(self.service.keeps(None))
 
     def test_flush_is_bounded(self) -> None:
         """A store that hangs holds up its own end for five seconds."""
