@@ -20,6 +20,8 @@ LEAST = -(2**63)
 GREATEST = 2**64 - 1
 DEEPEST = 128
 """Arrays and objects within each other, the envelope and its C{data} included."""
+LARGEST = 256 << 20
+"""Bytes of a record or document; what is larger is neither written nor read."""
 
 Data = dict[str, Any]
 
@@ -68,8 +70,11 @@ def portable_data(value: Any) -> Any:
 
 
 def enveloped(data: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a record or document that holds C{data}."""
-    return to_text({"data": data, "schemaVersion": SCHEME}).encode("utf-8")
+    """Return the bytes of a record or document that holds C{data}; raises L{NotPortable}."""
+    raw = to_text({"data": data, "schemaVersion": SCHEME}).encode("utf-8")
+    if len(raw) > LARGEST:
+        raise NotPortable(f"{len(raw)} bytes are more than the {LARGEST} that a record may have")
+    return raw
 
 
 def bare(body: Mapping[str, Any]) -> bytes:

@@ -15,6 +15,8 @@ from typing import Protocol
 
 import attrs
 
+from cronstable.state.encoding import LARGEST
+
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 
@@ -53,7 +55,11 @@ class Files(Protocol):
         """Return the names of the directories in a directory, in no order."""
 
     def read(self, path: str) -> bytes:
-        """Return all bytes of a file; never waits for a writer of a pipe."""
+        """
+        Return all bytes of a file; never waits for a writer of a pipe.
+
+        Raises OSError with EFBIG for one of more than L{LARGEST} bytes.
+        """
 
     def read_part(self, path: str, offset: int, size: int) -> bytes:
         """Return C{size} bytes from C{offset} on, fewer only at the end of the file."""
@@ -128,8 +134,11 @@ class OsFiles:
             more = os.read(descriptor, 65536) if first else b""
             if not more:
                 return first
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "Not a regular file", path)  # It may have no end.
+            if status.st_size > LARGEST:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
             pieces = [first, more]
             while pieces[-1]:
                 pieces.append(os.read(descriptor, 1 << 20))

@@ -320,6 +320,8 @@ class Records(Part):
             return
         if isinstance(error, IsADirectoryError):
             error = Malformed("it is a directory")
+        elif isinstance(error, OSError) and error.errno == errno.EFBIG:
+            error = Malformed("it is too large for a record")
         if isinstance(error, Foreign):
             self._set_aside_foreign(path, stream, error)
         elif isinstance(error, Malformed):

@@ -81,6 +81,13 @@ class WritingTests(SynchronousTestCase):
         ):
             self.assertRaises(NotPortable, refused)
 
+    def test_too_large(self) -> None:
+        """What no reader would take into its memory is refused."""
+        size = len(encoding.enveloped({"value": "a"}))
+        self.patch(encoding, "LARGEST", size)
+        encoding.enveloped({"value": "a"})
+        self.assertRaises(NotPortable, encoding.enveloped, {"value": "ab"})
+
     def test_integers_to_the_edge(self) -> None:
         """The whole range of signed and unsigned 64-bit integers is written."""
         for value in (2**64 - 1, -(2**63)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.state.encoding import LARGEST
 from cronstable.state.faults import FaultyFiles
 from cronstable.state.files import Files, OsFiles
 from cronstable.state.memory import MemoryFiles
@@ -191,6 +192,15 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(OsFiles().read(f"{self.base}/f"), b"abc")
         stale.extend([True, True])
         self.assertRaises(OSError, OsFiles().read, f"{self.base}/f")
+
+    def test_too_large(self) -> None:
+        """A file larger than any that a store writes takes no memory."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, b"", False)
+        os.truncate(path, LARGEST + 1)
+        error = self.assertRaises(OSError, OsFiles().read, path)
+        self.assertEqual((error.errno, error.filename), (errno.EFBIG, path))
+        self.assertEqual(OsFiles().read_part(path, LARGEST, 9), b"\0")
 
     def test_no_access_time(self) -> None:
         """Reading leaves no trace, which would be a write for each record that is read."""

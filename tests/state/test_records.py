@@ -302,6 +302,17 @@ class ReadTests(SynchronousTestCase):
         self.assertEqual(store.records.read("s", strict=True), [{"k": 1}])
         self.assertEqual(len(store.tree.files.names(store.tree.path("quarantine"))), 1)
 
+    def test_too_large_for_a_record(self) -> None:
+        """A file of a size that nobody writes is set aside, also by a strict read."""
+        clock = StandingClock()
+        files = FaultyFiles(MemoryFiles(clock.now))
+        store = memory_store(clock, files)
+        store.records.append("s", {"k": 1})
+        put(store, "0.json", "huge")
+        files.fail("read", error=errno.EFBIG, match="0.json")
+        self.assertEqual(store.records.read("s", strict=True), [{"k": 1}])
+        self.assertEqual(len(files.names(store.tree.path("quarantine"))), 1)
+
     def test_quarantine_that_fails_is_said_once(self) -> None:
         """On a read-only mount a corrupt record is one warning, not one for each look."""
         clock = StandingClock()
