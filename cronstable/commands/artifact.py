@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Query = Sequence[tuple[str, "str | None"]]
 
+IN_MEMORY = 8 << 20
+"""Bytes of a payload that wait in memory until all of it is here; more wait in a temporary file."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the actions."""
@@ -78,7 +81,7 @@ def upload(endpoint: Endpoint, query: Query, file: str) -> dict[str, Any]:
 
 def download(endpoint: Endpoint, query: Query, file: str) -> None:
     """
-    Write a payload into C{file} (C{-}: stdout), which stays as it is unless there is one.
+    Write a payload into C{file} (C{-}: stdout), which stays as it is until all of it is here.
 
     Raises L{Absent} and L{Trouble}.
     """
@@ -88,10 +91,16 @@ def download(endpoint: Endpoint, query: Query, file: str) -> None:
         for part in parts:
             jobside.write(part)
         return
+    import shutil
+    import tempfile
+
     try:
-        with open(file, "wb") as target:
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:
             for part in parts:
-                target.write(part)
+                whole.write(part)
+            whole.seek(0)
+            with open(file, "wb") as target:
+                shutil.copyfileobj(whole, target)
     except OSError as error:
         raise _trouble(f"cannot write {file}: {error}") from None
 

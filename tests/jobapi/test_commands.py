@@ -241,6 +241,17 @@ class CommandTests(LiveCase):
         self.assertEqual((status, out), (1, ""))
         self.assertIn("cannot write /nowhere/x", err)
 
+    async def test_file_stays_until_all_is_here(self) -> None:
+        """A payload that is cut short on its way changes no file."""
+        await self.serve(WIRE)
+        await self.run_command("artifact", "put", "a", stdin=b"x" * 20_000_000)
+        (blob,) = (self.directory / "state").glob("*/blobs/*/*")
+        blob.write_bytes(b"y" * 20_000_000)
+        kept = self.directory / "kept"
+        kept.write_text("before")
+        status, _, err = await self.command("artifact", "get", "a", "-o", "kept")
+        self.assertEqual((status, kept.read_text()), (1, "before"), err)
+
     async def test_closed_pipe(self) -> None:
         """A reader that goes is no traceback."""
         await self.serve(WIRE)
