@@ -68,7 +68,7 @@ class Daemon(Service):
         self._signals = Signals(reactor, clock, self._stop_asked_at, self._reload_requested)
         self.reload = ReloadService(reactor, clock, sources, self._apply)
         self.rooms.facts.reloads = self.reload
-        self._chores = Chores(clock, self._each_minute())
+        self.chores = Chores(clock, self._each_minute())
         self._stop_asked: float | None = None
         self._stopped: Deferred[None] | None = None
         self._unmirror: Callable[[], None] = lambda: None
@@ -113,7 +113,7 @@ class Daemon(Service):
         self._say_unenforced()
         self.rooms.start()
         background("opening the rooms", self._open(configured.config))
-        self._chores.startService()
+        self.chores.startService()
         self.reload.startService()
         # The classes that importing has left over are not worth the time of finding them here.
         _keep_what_is()
@@ -126,11 +126,12 @@ class Daemon(Service):
         await self.rooms.reconcile(config)
 
     def _each_minute(self) -> list[Any]:
+        # The look at the sources comes last: slots are not recounted while a reload is under way.
         return [
-            lambda: self.reload.check(),
             lambda: self._apply_logging(self._sources.configured.config),
             self._log_files.look,
             self._housekeeping,
+            self.reload.check,
         ]
 
     def _housekeeping(self) -> None:
@@ -185,7 +186,7 @@ class Daemon(Service):
         log.info("Shutting down (after currently running jobs finish)...")
         if not self.reload.running:
             return
-        self._chores.stopService()
+        self.chores.stopService()
         self.reload.stopService()
         self.rooms.quiesce()
         await self.rooms.drain(REPORTS_DRAIN)
