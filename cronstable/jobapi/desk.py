@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from cronstable.jobapi.refusal import NO_LOCKS, UNAVAILABLE, Refused, bad, too_l
 from cronstable.state.encoding import Data
 from cronstable.state.errors import TROUBLE, NotPortable, StoreMissing
 from cronstable.state.jobstate import TooLarge
+from cronstable.state.repeats import Repeats
 from cronstable.state.service import StoreService
 from cronstable.state.store import Store
 
@@ -29,8 +31,8 @@ T = TypeVar("T")
 BEYOND_VALUES = 65536
 """Bytes of a JSON request besides the value that it carries."""
 
-SAID_AGAIN_AFTER = 60.0
-"""Seconds after which trouble that goes on is told once more."""
+QUOTED = re.compile(r"'[^']*'")
+"""The path in the text of an error of the system; that of a temporary file is never the same."""
 
 
 class Desk:
@@ -41,7 +43,7 @@ class Desk:
         self.store = store
         self.callers = Callers()
         self.config = JobApiConfig()
-        self._said: tuple[str, float] | None = None
+        self._repeats = Repeats(clock)
 
     @property
     def body_limit(self) -> int | None:
@@ -83,10 +85,9 @@ class Desk:
         return Refused(503, UNAVAILABLE)
 
     def _say(self, reason: str) -> None:
-        now = self.clock.seconds()
-        if self._said is None or self._said[0] != reason or now >= self._said[1]:
-            self._said = (reason, now + SAID_AGAIN_AFTER)
-            log.warning("state job API: the store cannot serve jobs: %s", reason)
+        more = self._repeats.again(QUOTED.sub("", reason))
+        if more is not None:
+            log.warning("state job API: the store cannot serve jobs: %s%s", reason, more)
 
 
 @attrs.frozen

@@ -22,6 +22,7 @@ from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
 from cronstable.service import Waiters
+from cronstable.state.repeats import Repeats
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable.state")
@@ -53,9 +54,6 @@ SHED_FIRST: tuple[Kind, ...] = (
 MOST_PENDING = 8192
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of output that may wait to be archived; a store that hangs must not fill the memory."""
-
-REPEAT_AFTER = 60.0
-"""Seconds in which a kind of failure is logged once."""
 
 MOST_AT_ONCE = 16
 """Writes of one trip."""
@@ -152,7 +150,7 @@ class Writes:
         self._waiting: dict[Kind, dict[Write, None]] = {kind: {} for kind in SHED_FIRST}
         self._empty = Waiters()
         self._withdrawn: Counter[str] = Counter()
-        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+        self._repeats = Repeats(clock)
 
     def open(self) -> None:
         """Begin to write, first what has been asked for so far."""
@@ -369,14 +367,7 @@ class Writes:
 
     def _say(self, write: Write, why: object) -> None:
         # The text of an error names a temporary file, another one each time.
-        key = (write.kind, str(getattr(why, "errno", None) or why))
-        now = self._clock.seconds()
-        last, quiet = self._told.get(key, (float("-inf"), 0))
-        if now - last < REPEAT_AFTER:
-            self._told[key] = (last, quiet + 1)
-            return
-        more = f" (and {quiet} like it)" if quiet else ""
-        what = write.kind.replace("-", " ")
-        log.warning("state: failed to persist %s for %s: %s%s", what, write.about, why, more)
-        self._told = {each: told for each, told in self._told.items() if now - told[0] < 3600}
-        self._told[key] = (now, 0)
+        more = self._repeats.again((write.kind, str(getattr(why, "errno", None) or why)))
+        if more is not None:
+            what = write.kind.replace("-", " ")
+            log.warning("state: failed to persist %s for %s: %s%s", what, write.about, why, more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -270,6 +271,26 @@ class TroubleTests(DocumentCase):
             self.world.clock.advance(60)
             self.world.get("/v1/kv/get?key=k")
         self.assertEqual(len(logged.records), 2)
+
+    def test_kinds_said_once(self) -> None:
+        """Requests that meet other files of one trouble, or two in turn, do not flood the log."""
+        numbers = itertools.count()
+
+        def full() -> None:
+            path = f"/s/tmp/w-{next(numbers)}.tmp"
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+        self.world.files.call("create", act=full)
+        self.world.files.fail("read", error=errno.EIO, match="kv")
+        with self.assertLogs("cronstable.jobapi", "WARNING") as logged:
+            for name in ("a", "b", "c"):
+                self.assertEqual(self.status("cursor/advance", name=name, value=1), 503)
+                self.world.get("/v1/kv/get?key=k")
+            self.world.clock.advance(60)
+            self.assertEqual(self.status("cursor/advance", name="d", value=1), 503)
+        self.assertEqual(len(logged.output), 3)
+        self.assertIn("/s/tmp/w-", logged.output[0])
+        self.assertIn("(and 2 like it)", logged.output[2])
 
     def test_not_of_the_store(self) -> None:
         """Who a run is, and its secrets, need no store."""
