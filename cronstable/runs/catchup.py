@@ -163,7 +163,8 @@ class CatchUp:
                 job.name,
                 saved.ahead,
             )
-        owes = self._owe(job, EPOCH, saved.owed(until), saved.pauses, first=True)
+        stretches = saved.owed(until, self._clock.now())
+        owes = self._owe(job, EPOCH, stretches, saved.pauses, first=True)
         if not owes and not self._begin(job.name) and saved.open is not None:
             self._write(job.name, checkpoints.closed(self._clock.now()))
 

@@ -8,6 +8,7 @@ docs/store-format.md, "Streams", specifies the fields.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,8 +36,12 @@ class Saved:
     """The newest checkpoint, if it is open."""
     pauses: tuple[Stretch, ...] = ()
 
-    def owed(self, until: float) -> list[Stretch]:
-        """Return the stretches up to C{until} whose slots are owed, oldest first."""
+    def owed(self, until: float, now: float = math.inf) -> list[Stretch]:
+        """
+        Return the stretches up to C{until} whose slots are owed, oldest first.
+
+        What a clock that was ahead has noted beyond C{now} is not over yet: it is due as usual.
+        """
         if self.open is None:
             return [] if self.watermark is None else _ascending([Stretch(self.watermark, until)])
         saved = _stretches(self.open.get("windows"))
@@ -44,8 +49,11 @@ class Saved:
             marks = [from_text(self.open.get("watermark")), self.watermark]
             known = [each for each in marks if each is not None]
             return _ascending([Stretch(min(known), until)] if known else [])
-        rest = Stretch(max([each.until for each in saved] + [self.watermark or 0.0]), until)
-        return _ascending([*saved, rest])
+        past = _ascending([Stretch(each.after, min(each.until, now)) for each in saved])
+        accounted = [each.until for each in past]
+        if self.watermark is not None:
+            accounted.append(self.watermark)
+        return _ascending([*past, Stretch(max(accounted), until)] if accounted else [])
 
 
 def read(store: Store, job: str, now: float) -> Saved:

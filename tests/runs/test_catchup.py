@@ -257,6 +257,16 @@ class StartTests(CatchUpCase):
         world.run(30)
         self.assertEqual(self.caught_up(world), [10, 20, 30, 40, 50, 60])
 
+    def test_noted_by_a_clock_that_was_ahead(self) -> None:
+        """A backfill of a day that is still to come leaves its slots to the schedule."""
+        made = job("job", "0 * * * *", on_missed="run-all", catchup_jitter=3000)
+        self.host = self.began(made, away=86400).kill()
+        self.host.now = NOON + 7200
+        world = self.next(made)
+        world.run(3601)
+        found = [(60, "catchup"), (120, "catchup"), (180, "scheduled")]
+        self.assertEqual(self.minutes(world), found)
+
     def test_clock_that_was_unset(self) -> None:
         """A clock that is set long after the start does not bring back what the ledger has."""
         made = job("job", "*/10 * * * *", on_missed="run-all")
@@ -277,6 +287,7 @@ class PolicyTests(CatchUpCase):
     def test_waits_for_idle(self) -> None:
         """Under every policy a backfill waits for an idle moment and replaces nothing."""
         for policy in ("Allow", "Forbid", "Replace"):
+            self.host = Host(NOON)
             made = job("job", "* * * * *", on_missed="run-all", concurrency_policy=policy)
             world = self.began(made, away=61)
             world.runs.start_now("job")

@@ -81,6 +81,15 @@ class ReadTests(SynchronousTestCase):
         self.add("catchup/job", checkpoints.opened([Stretch(NOON + 300, NOON + 600)], NOON + 600))
         self.assertEqual(self.owed(), [(5, 60)])
 
+    def test_open_beyond_now(self) -> None:
+        """What a clock that was ahead has noted is owed up to now, or counts from the ledger."""
+        found = Saved(open=checkpoints.opened([Stretch(NOON, NOON + 86400)], NOON + 86400))
+        hour = Stretch(NOON, NOON + 3600)
+        self.assertEqual(found.owed(NOON + 3600, NOON + 3600), [hour])
+        later = checkpoints.opened([Stretch(NOON + 80000, NOON + 86400)], NOON + 86400)
+        self.assertEqual(Saved(open=later).owed(NOON + 3600, NOON + 3600), [])
+        self.assertEqual(Saved(NOON, open=later).owed(NOON + 3600, NOON + 3600), [hour])
+
     def test_open_without_stretches(self) -> None:
         """A checkpoint of another implementation is recounted from its mark, if that is older."""
         self.add("runs/job", row(25))
