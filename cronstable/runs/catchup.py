@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 from twisted.internet.defer import Deferred
@@ -168,6 +168,17 @@ class CatchUp:
         if not owes and not self._begin(job.name) and saved.open is not None:
             self._write(job.name, checkpoints.closed(self._clock.now()))
 
+    def is_through_with(self, job: JobConfig | None) -> bool:
+        """Return whether this node may say that C{job} owes nothing, whatever was noted."""
+        return (
+            job is not None and not (job.enabled and self.wants(job)) and self._may_run(job) is None
+        )
+
+    def close_left(self, job: JobConfig | None) -> None:
+        """An earlier process left a checkpoint of C{job} open; close it if nothing is owed."""
+        if job is not None and self.is_through_with(job) and job.name not in self._debts:
+            self._write(job.name, checkpoints.closed(self._clock.now()))
+
     def decide_nothing(self, name: str) -> None:
         """C{name} owes nothing from before, as far as could be found out."""
         self._decided.add(name)
@@ -209,11 +220,16 @@ class CatchUp:
         debt = self._debts.get(ticket.job)
         return debt is not None and any(ticket in window.tickets for window in debt.windows)
 
-    def keep_only(self, names: Collection[str]) -> None:
-        """Forget what is remembered of jobs that are gone and owe nothing."""
+    def keep_only(self, jobs: Mapping[str, JobConfig]) -> None:
+        """Forget what is remembered of jobs that are gone, or owe nothing any more."""
         for known in (self._last_start, self._newest):
-            for name in [name for name in known if name not in names]:
+            for name in [name for name in known if name not in jobs]:
                 del known[name]
+        stopped = [name for name, debt in self._debts.items() if not debt.windows]
+        for name in stopped:
+            if self.is_through_with(jobs.get(name)):
+                del self._debts[name]
+                self._write(name, checkpoints.closed(self._clock.now()))
 
     def _started(self, event: RunStarted) -> None:
         if event.job.on_missed == "run-once":

@@ -61,10 +61,15 @@ def read(store: Store, job: str, now: float) -> Saved:
     rows = store.records.read(streams.runs(job), strict=True)
     mark = folds.watermark(rows, now)
     newest = max((each for row in rows if (each := folds.finished(row)) is not None), default=None)
-    checkpoint = store.records.latest(streams.catchup(job), strict=True)
-    is_open = checkpoint is not None and checkpoint.get("kind") == "open"
     pauses = pauses_of(store.records.read(streams.paused(job)))
-    return Saved(mark.instant, mark.ahead, newest, checkpoint if is_open else None, pauses)
+    return Saved(mark.instant, mark.ahead, newest, newest_open(store, job), pauses)
+
+
+def newest_open(store: Store, job: str) -> Record | None:
+    """Return the newest checkpoint of C{job} if it is open; raises OSError or Unreadable."""
+    checkpoint: Record | None = store.records.latest(streams.catchup(job), strict=True)
+    is_open = checkpoint is not None and checkpoint.get("kind") == "open"
+    return checkpoint if is_open else None
 
 
 def opened(stretches: Sequence[Stretch], now: float) -> Record:

@@ -35,6 +35,7 @@ from cronstable.runs.record import FinishedRun, RunRecord
 from cronstable.runs.request import RunRequest
 from cronstable.runs.retrystore import RetryStore
 from cronstable.service import background
+from cronstable.state import streams
 from cronstable.state.errors import TROUBLE
 from cronstable.state.service import StoreService
 from cronstable.state.workers import StoreSlow
@@ -65,6 +66,7 @@ class Memory:
         self._to_restore: Open | None = None
         self._to_reconcile: Open | None = None
         self._to_rearm: Open | None = None
+        self._to_close: Open | None = None
         self._jobs: frozenset[str] = frozenset()
         self._to_pause = Open()
         """Jobs whose pauses are to be read though all else is known."""
@@ -216,7 +218,7 @@ class Memory:
     def store_changed(self) -> None:
         """Another store is in force: what it says about interrupted runs is news."""
         self.settled = False
-        self._to_reconcile = self._to_rearm = None
+        self._to_reconcile = self._to_rearm = self._to_close = None
 
     def stop(self) -> None:
         """Catch up with nothing any more."""
@@ -228,7 +230,7 @@ class Memory:
         if self._to_restore is None:
             self._to_restore = Open.of(jobs)
         if self._to_reconcile is None:
-            self._to_reconcile, self._to_rearm = Open.of(jobs), None
+            self._to_reconcile, self._to_rearm, self._to_close = Open.of(jobs), None, None
         trouble: Exception | None = None
         for step in (
             self._restore,
@@ -236,6 +238,7 @@ class Memory:
             self._read_all_pauses,
             self._rearm,
             self._catch_up,
+            self._close_left,
         ):
             try:
                 await step()
@@ -294,6 +297,22 @@ class Memory:
             found,
         )
         catchup.all_decided(self._runs.jobs.jobs.values())
+
+    async def _close_left(self) -> None:
+        """Close what earlier processes left open of jobs that owe nothing any more."""
+        catchup, find = self.catchup, self._runs.jobs.find
+        assert catchup is not None
+        if self._to_close is None:
+            prefix = streams.catchup("")
+            noted = await self._store.ask(lambda store: store.streams(prefix).names)
+            names = (name[len(prefix) :] for name in noted)
+            self._to_close = Open.of(name for name in names if catchup.is_through_with(find(name)))
+
+        def found(name: str, opened: checkpoints.Record | None) -> None:
+            if opened is not None:
+                catchup.close_left(find(name))
+
+        await for_each(self._store, self._to_close, checkpoints.newest_open, found)
 
     def _undecided(self) -> list[JobConfig]:
         """Return the jobs of which it is still to be found out what they missed."""

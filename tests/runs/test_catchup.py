@@ -490,6 +490,37 @@ class CheckpointTests(CatchUpCase):
         self.assertEqual(self.checkpoint(world)["kind"], "close")
         self.assertEqual(world.starts("job"), [])
 
+    def test_job_that_owes_nothing_any_more(self) -> None:
+        """A start that finds the job disabled, or set to skip, closes what was left open."""
+        spread = attrs.evolve(self.made, catchup_jitter=3000)
+        for change in ({"enabled": False}, {"on_missed": "skip"}):
+            self.host = Host(NOON)
+            self.host = self.began(spread).kill()
+            world = self.next(attrs.evolve(spread, **change))
+            self.assertEqual(self.checkpoint(world)["kind"], "close")
+            world.run(1)
+            world.install(spread)
+            world.run(3610)
+            self.host = world.kill()
+            world = self.next(spread)
+            world.run(3600)
+            self.assertEqual(self.caught_up(world), [], change)
+
+    def test_closed_when_it_can_be_read(self) -> None:
+        """What cannot be read yet is closed later, and by a node that may run the job only."""
+        self.host = self.began(self.made).kill()
+        disabled = attrs.evolve(self.made, enabled=False)
+        world = self.next(disabled, leadership=Moody(No("not-owner")))
+        self.assertEqual(self.checkpoint(world)["kind"], "open")
+        self.host = world.kill()
+        world = self.next(disabled, up=False)
+        world.faults.fail("read", match="catchup%2F")
+        world.start()
+        self.assertEqual(self.checkpoint(world)["kind"], "open")
+        world.faults.heal()
+        world.minute()
+        self.assertEqual(self.checkpoint(world)["kind"], "close")
+
     def test_pause_leaves_it_open(self) -> None:
         """A pause stops the backfill part-way; the next start after it goes on from there."""
         world = self.began(self.made)
@@ -505,6 +536,16 @@ class CheckpointTests(CatchUpCase):
         world = self.next(self.made)
         world.run(60)
         self.assertEqual(self.caught_up(world), [30, 40, 50, 60])
+
+    def test_disabled_after_a_pause(self) -> None:
+        """What a pause has stopped is owed no more once the job is disabled."""
+        world = self.began(self.made)
+        world.run(1)
+        world.runs.pause("job", Pause(world.clock.now(), world.clock.now() + 100))
+        world.run(10)
+        self.assertEqual(self.checkpoint(world)["kind"], "open")
+        world.install(attrs.evolve(self.made, enabled=False))
+        self.assertEqual(self.checkpoint(world)["kind"], "close")
 
     def test_gap_on_top_of_a_pause(self) -> None:
         """What a pause has stopped stays open under what is owed and run later."""
