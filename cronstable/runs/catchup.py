@@ -108,6 +108,7 @@ class CatchUp:
         self._debts: dict[str, Debt] = {}
         self._newest: dict[str, float] = {}
         self._last_start: dict[str, tuple[float, int | None]] = {}
+        self._cut: dict[str, float] = {}
         self._decided: set[str] = set()
         self._not_ours: set[str] = set()
         self._deciding = True
@@ -163,10 +164,23 @@ class CatchUp:
                 job.name,
                 saved.ahead,
             )
-        stretches = saved.owed(until, self._clock.now())
+        stretches = saved.owed(until, self._clock.now()) or self._first_ever(job, saved, until)
         owes = self._owe(job, EPOCH, stretches, saved.pauses, first=True)
         if not owes and not self._begin(job.name) and saved.open is not None:
             self._write(job.name, checkpoints.closed(self._clock.now()))
+
+    def interrupted(self, job: str, began: float) -> None:
+        """A crash cut a run of C{job} that is owed; its row may not be in the store yet."""
+        self._cut.setdefault(job, began)
+
+    def _first_ever(self, job: JobConfig, saved: Saved, until: float) -> list[Stretch]:
+        """Owe what began with a run that was cut, of a job of which none has ever finished."""
+        began = saved.cut if saved.cut is not None else self._cut.get(job.name)
+        if began is None or saved.newest is not None or saved.open is not None:
+            return []
+        assert job.schedule is not None
+        after = missed.before(job.schedule, began)
+        return [Stretch(after, until)] if after < until else []
 
     def is_through_with(self, job: JobConfig | None) -> bool:
         """Return whether this node may say that C{job} owes nothing, whatever was noted."""

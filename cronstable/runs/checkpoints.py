@@ -9,7 +9,7 @@ docs/store-format.md, "Streams", specifies the fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -35,6 +35,8 @@ class Saved:
     open: Record | None = None
     """The newest checkpoint, if it is open."""
     pauses: tuple[Stretch, ...] = ()
+    cut: float | None = None
+    """When the first run began that was cut and is owed; told where nothing has ever finished."""
 
     def owed(self, until: float, now: float = math.inf) -> list[Stretch]:
         """
@@ -62,7 +64,8 @@ def read(store: Store, job: str, now: float) -> Saved:
     mark = folds.watermark(rows, now)
     newest = max((each for row in rows if (each := folds.finished(row)) is not None), default=None)
     pauses = pauses_of(store.records.read(streams.paused(job)))
-    return Saved(mark.instant, mark.ahead, newest, newest_open(store, job), pauses)
+    cut = _first_cut(rows) if newest is None else None
+    return Saved(mark.instant, mark.ahead, newest, newest_open(store, job), pauses, cut)
 
 
 def newest_open(store: Store, job: str) -> Record | None:
@@ -98,6 +101,12 @@ def pauses_of(records: Sequence[Record]) -> tuple[Stretch, ...]:
         if record.get("kind") == "paused" and since is not None and until is not None:
             found.append(Stretch(since, until))
     return tuple(found)
+
+
+def _first_cut(rows: Iterable[Record]) -> float | None:
+    cut = (row for row in rows if row.get("interruptedAt") is not None)
+    began = (from_text(row.get("started_at") or row.get("interruptedAt")) for row in cut)
+    return min((each for each in began if each is not None), default=None)
 
 
 def _stretches(value: Any) -> list[Stretch] | None:

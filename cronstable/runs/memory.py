@@ -349,6 +349,8 @@ class Memory:
         if record is not None:
             self._runs.history.add_interrupted(record)
             self._runs.revision += 1
+        if owed and self.catchup is not None:
+            self.catchup.interrupted(job, started_at)
 
     async def _read_all_pauses(self) -> None:
         await self._read_pauses(Open.of(self._runs.jobs.jobs))

@@ -19,6 +19,9 @@ from cronstable.schedule import Schedule
 
 Reason = Literal["paused", "deadline", "cap"]
 
+LATEST_START = 70.0
+"""Seconds after its slot by which a run has started: it may wait for its gates and for room."""
+
 
 @attrs.frozen
 class Stretch:
@@ -83,6 +86,12 @@ def owed(
         return Owed(tuple(kept), tuple(passed), _in_one(rest))
     passed += [Passed(first, until, count, "cap") for first, until, count in rest]
     return Owed(tuple(kept), tuple(passed))
+
+
+def before(schedule: Schedule, began: float) -> float:
+    """Return the instant after which slots count, that of a run which began at C{began} included."""
+    slot = schedule.previous(math.floor(began) + 1)
+    return began if slot is None or began - slot > LATEST_START else slot - 1.0
 
 
 def jitter(job: JobConfig) -> float:

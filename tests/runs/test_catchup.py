@@ -102,6 +102,39 @@ class StartTests(CatchUpCase):
         world.run(30)
         self.assertEqual(self.minutes(world), [(1, "catchup")])
 
+    def test_first_run_of_all_was_cut(self) -> None:
+        """A crash in a job's first run leaves its slot owed, and those that passed since."""
+        made = job("job", "*/10 * * * *", on_missed="run-all")
+        for by_hand in (False, True):
+            for stop in (DurableWorld.kill, lambda world: world.stop(5)):
+                self.host = Host(NOON + 595)
+                world = DurableWorld(self.host, made)
+                if by_hand:
+                    world.runs.start_now("job")
+                    world.run(1)
+                else:
+                    world.run(6)
+                self.host = stop(world)
+                self.host.now = NOON + 1205
+                for _ in range(2):
+                    world = self.next(made)
+                    world.run(1)
+                    self.assertEqual(self.caught_up(world), [10], (by_hand, stop))
+                    self.host = world.kill()
+
+    def test_first_run_of_all_whose_row_cannot_be_written(self) -> None:
+        """That it was cut counts, though its row has not come into the store."""
+        made = job("job", "*/10 * * * *", on_missed="run-all")
+        world = DurableWorld(self.host, made)
+        world.run(601)
+        self.host = world.kill()
+        world = self.next(made, up=False)
+        world.faults.fail("create", match="runs%2F")
+        world.start()
+        world.run(1)
+        self.assertEqual(world.records("runs/job"), [])
+        self.assertEqual(self.caught_up(world), [10])
+
     def test_slot_of_the_start(self) -> None:
         """The slot at the instant of the start is caught up with, not fired and not lost."""
         world = self.began(job("job", "* * * * *", on_missed="run-all"), away=60)
