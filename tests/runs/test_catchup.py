@@ -129,7 +129,7 @@ class StartTests(CatchUpCase):
         world.run(601)
         self.host = world.kill()
         world = self.next(made, up=False)
-        world.faults.fail("create", match="runs%2F")
+        world.faults.fail("rename", match="runs%2F")
         world.start()
         world.run(1)
         self.assertEqual(world.records("runs/job"), [])
