@@ -80,6 +80,7 @@ class Rooms:
             environment=self.jobapi,
         )
         self.scheduler = Scheduler(clock, self.runs.book, self.runs.request, self._missed)
+        self.memory.fired_by(self.scheduler.index)
         self.boot = BootRuns(clock, self.runs.book, self.runs.request, self.bus)
         self.sla = SlaWatch(clock, self.runs, self.bus)
         self.bus.subscribe(SlaBreached, self._late)

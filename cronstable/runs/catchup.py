@@ -81,7 +81,7 @@ class Debt:
     def stretches(self) -> list[Stretch]:
         """Return every stretch that is owed."""
         waiting = (each for window in self.windows for each in window.stretches)
-        return sorted((*self.left, *waiting), key=lambda each: each.after)
+        return checkpoints.joined((*self.left, *waiting))
 
 
 class CatchUp:
@@ -114,6 +114,8 @@ class CatchUp:
         self._deciding = True
         self._stopping = False
         self._sleeping: dict[str, Deferred[None]] = {}
+        self.next_slot: Callable[[str], int | None] = lambda name: None
+        """Tells the soonest slot of a job that the scheduler has not given out."""
         bus.subscribe(RunStarted, self._started)
 
     def wants(self, job: JobConfig | None) -> bool:
@@ -228,6 +230,33 @@ class CatchUp:
         for debt in self._debts.values():
             for window in debt.windows:
                 _close(window, "shutdown")
+
+    def outlasted(self, name: str, finished_at: float) -> None:
+        """
+        A run of C{name} ends after the stop began: say what its row would hide.
+
+        Those are the slots that nobody fires any more, and those that were dropped unfired.
+        """
+        job = self._find(name)
+        if not self._stopping or job is None or not job.enabled or not self._is_ours(job):
+            return
+        if self.undecided([job]):
+            return  # Its row stays unwritten.
+        unfired = self._dropped(name)
+        coming = self.next_slot(name)
+        if coming is not None and coming <= finished_at:
+            unfired.append(coming)
+        if unfired:
+            debt = self._debts.setdefault(name, Debt())
+            debt.left.append(Stretch(min(unfired) - 1.0, finished_at))
+            self._note(name, debt)
+
+    def _dropped(self, name: str) -> list[int]:
+        return [
+            each.slot
+            for each in self._book.entries(name)
+            if each.reason == "shutdown" and each.epoch >= 0
+        ]
 
     def owns(self, ticket: SlotTicket) -> bool:
         """Return whether C{ticket} waits here to be launched."""

@@ -45,17 +45,17 @@ class Saved:
         What a clock that was ahead has noted beyond C{now} is not over yet: it is due as usual.
         """
         if self.open is None:
-            return [] if self.watermark is None else _ascending([Stretch(self.watermark, until)])
+            return [] if self.watermark is None else joined([Stretch(self.watermark, until)])
         saved = _stretches(self.open.get("windows"))
         if saved is None:
             marks = [from_text(self.open.get("watermark")), self.watermark]
             known = [each for each in marks if each is not None]
-            return _ascending([Stretch(min(known), until)] if known else [])
-        past = _ascending([Stretch(each.after, min(each.until, now)) for each in saved])
+            return joined([Stretch(min(known), until)] if known else [])
+        past = joined([Stretch(each.after, min(each.until, now)) for each in saved])
         accounted = [each.until for each in past]
         if self.watermark is not None:
             accounted.append(self.watermark)
-        return _ascending([*past, Stretch(max(accounted), until)] if accounted else [])
+        return joined([*past, Stretch(max(accounted), until)] if accounted else [])
 
 
 def read(store: Store, job: str, now: float) -> Saved:
@@ -124,14 +124,14 @@ def _stretches(value: Any) -> list[Stretch] | None:
     return found or None
 
 
-def _ascending(stretches: Sequence[Stretch]) -> list[Stretch]:
+def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
     """Return C{stretches} in order, empty ones left out and those that touch joined."""
-    joined: list[Stretch] = []
+    found: list[Stretch] = []
     for each in sorted(stretches, key=lambda stretch: stretch.after):
         if each.after >= each.until:
             continue
-        if joined and each.after <= joined[-1].until:
-            joined[-1] = Stretch(joined[-1].after, max(joined[-1].until, each.until))
+        if found and each.after <= found[-1].until:
+            found[-1] = Stretch(found[-1].after, max(found[-1].until, each.until))
         else:
-            joined.append(each)
-    return joined
+            found.append(each)
+    return found

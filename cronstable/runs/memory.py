@@ -25,7 +25,7 @@ from cronstable.runs.catchup import EPOCH, CatchUp
 from cronstable.runs.checkpoints import Saved
 from cronstable.runs.digests import Digests
 from cronstable.runs.gates import Claim, Judge, Judged, No
-from cronstable.runs.index import Gap
+from cronstable.runs.index import FireIndex, Gap
 from cronstable.runs.inflight import Inflight
 from cronstable.runs.ledger import Ledger
 from cronstable.runs.pauses import Pause
@@ -104,6 +104,11 @@ class Memory:
         self.ledger.waits = self._may_hide
         self.ledger.gave_up = self._nothing_missed
 
+    def fired_by(self, index: FireIndex) -> None:
+        """Know the slots that C{index} has not given out."""
+        assert self.catchup is not None
+        self.catchup.next_slot = index.next_fire
+
     def installed(self, jobs: Mapping[str, JobConfig]) -> None:
         """Another set of jobs is in force; from the first one on, due slots are fired."""
         if self._began is None:
@@ -130,6 +135,8 @@ class Memory:
 
     def finished(self, run: FinishedRun) -> None:
         """A run has ended and is in the history."""
+        if self.catchup is not None and run.record.ended_by != "shutdown":
+            self.catchup.outlasted(run.record.job, run.record.finished_at)
         self.ledger.finished(run)
 
     def skipped(self, record: RunRecord) -> None:

@@ -111,6 +111,7 @@ class DurableWorld(World):
         self.cut_at: float | None = None
         self.slots: list[tuple[str, int | None, str]] = []
         super().__init__(host.now, *jobs, clock=clock, memory=self.memory, **wiring)
+        self.memory.fired_by(self.scheduler.index)
         self.bus.subscribe(RunStarted, self._note)
         if up:
             self.start(state)

@@ -481,6 +481,61 @@ class CheckpointTests(CatchUpCase):
         self.host = world.stop()
         self.assertEqual(self.checkpoint(world)["kind"], "close")
 
+    def test_slots_of_the_drain(self) -> None:
+        """The end of a run that a stop waits for does not hide the slots that came meanwhile."""
+        for policy, owed in (("run-all", [20, 30]), ("run-once", [30])):
+            self.host = Host(NOON)
+            made = attrs.evolve(self.made, on_missed=policy)
+            world = DurableWorld(self.host, made)
+            world.executor.behave = world.lasting(1300)
+            world.run(601)
+            self.host = world.stop(1400)
+            self.assertEqual(self.minutes(world), [(10, "scheduled")])
+            self.assertEqual(len(world.records("runs/job")), 1)
+            self.host.now = NOON + 2300
+            world = self.next(made)
+            world.run(30)
+            self.assertEqual(self.caught_up(world), owed, policy)
+            self.assertEqual(self.checkpoint(world)["kind"], "close")
+
+    def test_drain_without_a_slot(self) -> None:
+        """A stop that no slot comes up in leaves nothing open."""
+        world = DurableWorld(self.host, self.made)
+        world.executor.behave = world.lasting(500)
+        world.run(601)
+        world.stop(600)
+        self.assertEqual(world.records("catchup/job"), [])
+
+    def test_slot_that_the_stop_dropped(self) -> None:
+        """A slot that waited when the stop came is owed, whatever ends during the stop."""
+        made = attrs.evolve(self.made, only_if_last_succeeded=True, concurrency_policy="Replace")
+        shared = StateConfig(path="/state", topology="shared")
+        world = DurableWorld(self.host, made, state=shared)
+        world.executor.behave = world.lasting(800)
+        world.run(601)
+        world.stick()
+        world.run(600)
+        self.assertEqual([each.slot for each in world.book.open_slots()], [NOON + 1200])
+        world.clock.callLater(5, world.unstick)
+        self.host = world.stop(300)
+        self.assertEqual(world.results("job")[("missed", "shutdown")], 1)
+        self.assertEqual(len(world.records("runs/job")), 1)
+        world = self.next(made)
+        world.run(30)
+        self.assertEqual(self.caught_up(world), [20])
+
+    def test_backfill_of_the_drain(self) -> None:
+        """A stop that waits for a backfill keeps the rest, and what came meanwhile."""
+        world = self.began(self.made, up=False)
+        world.executor.behave = world.lasting(900)
+        world.start()
+        world.run(10)
+        self.host = world.stop(1000)
+        self.host.now = NOON + 3600 + 1000
+        world = self.next(self.made)
+        world.run(30)
+        self.assertEqual(self.caught_up(world), [20, 30, 40, 50, 60, 70])
+
     def test_cut(self) -> None:
         """A backfill that a second signal cuts stays owed."""
         world = self.began(job("job", "0 * * * *", on_missed="run-all"))
