@@ -63,6 +63,8 @@ class FakeExecutor:
         self.live: list[FakeLaunch] = []
         self.behave: Callable[[FakeLaunch], object] = lambda launch: None
         self.refuse: str | None = None
+        self.room = True
+        """Whether a launch starts; without, it waits until it is cancelled."""
         self.on_cancel: Callable[[FakeLaunch], object] = lambda launch: launch.exit(-15)
 
     def launch(self, ref: str, spec: LaunchSpec, memo: Mapping[str, Any], observer: Any) -> None:
@@ -73,6 +75,9 @@ class FakeExecutor:
             observer.ended(Ended("not-started", reason=self.refuse))
             return
         self.live.append(launch)
+        if not self.room:
+            launch.pid = 0
+            return
         observer.started(launch.pid)
         self.behave(launch)
 
@@ -89,7 +94,12 @@ class FakeExecutor:
         for launch in self.live:
             if launch.ref == ref:
                 launch.cancelled = grace
-                self.on_cancel(launch)
+                if launch.pid:
+                    self.on_cancel(launch)
+                else:
+                    launch.over = True
+                    self.live.remove(launch)
+                    launch.observer.ended(Ended("cancelled"))
                 return True
         return False
 

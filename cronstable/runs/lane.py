@@ -113,11 +113,7 @@ class Lane:
             if older.request.cause not in MERGEABLE:
                 kept.append(older)
                 continue
-            slot = older.request.ticket
-            if slot is not None:
-                into = newer.request.slot
-                slot.merged(slot.slot if into is None else into)
-            older.decide(Decision("skipped", "merged", "a newer request stands for this one"))
+            close_merged(older, newer)
         self._waiting = kept
 
     def _take(self, ticket: Ticket) -> None:
@@ -146,6 +142,15 @@ class Lane:
         if not self.busy:
             self._idle.tell()
             self._quiet(self)
+
+
+def close_merged(ticket: Ticket, newer: Ticket) -> None:
+    """Close a request for which C{newer} stands."""
+    slot = ticket.request.ticket
+    if slot is not None and not slot.closed:
+        into = newer.request.slot
+        slot.merged(slot.slot if into is None else into)
+    ticket.decide(Decision("skipped", "merged", "a newer request stands for this one"))
 
 
 def close_missed(ticket: Ticket, reason: str) -> None:

@@ -313,6 +313,11 @@ class Retries:
                 self.journal.settled(sequence.job, "superseded", sequence.count)
 
 
+def sequence_of(request: RunRequest) -> RetrySequence | None:
+    """Return the sequence of which C{request} is an attempt, None for every other cause."""
+    return request.origin if isinstance(request.origin, RetrySequence) else None
+
+
 def _number(value: float) -> str:
     return f"{value:.10g}"
 

@@ -26,7 +26,7 @@ from cronstable.runs.environment import RunEnvironment
 from cronstable.runs.gates import Claim, JobGates, Judge, Leadership, Solo
 from cronstable.runs.history import History
 from cronstable.runs.jobset import JobSet
-from cronstable.runs.lane import Lane, close_missed
+from cronstable.runs.lane import Lane, close_merged, close_missed
 from cronstable.runs.launcher import Launcher
 from cronstable.runs.memory import Memory
 from cronstable.runs.pauses import Pause, Pauses
@@ -38,7 +38,7 @@ from cronstable.runs.record import (
     Verification,
 )
 from cronstable.runs.request import Decision, RunRequest, Ticket
-from cronstable.runs.retry import PendingRetry, Retries, RetrySequence
+from cronstable.runs.retry import PendingRetry, Retries, sequence_of
 from cronstable.runs.run import Run
 from cronstable.runs.slotbook import SlotBook
 from cronstable.service import Waiters
@@ -335,7 +335,7 @@ class RunService(Service):
         """The process is over: check its work if that is wanted, then complete the run."""
         run.captured.close()
         self.revision += 1
-        if ended.cause == "withdrawn":
+        if ended.cause == "withdrawn" or (ended.cause == "cancelled" and run.pid is None):
             self._withdraw(run)
             return
         if ended.cause == "not-started":
@@ -362,22 +362,34 @@ class RunService(Service):
             run.slot.ran(run.started_at)
         if request.cause in tables.BEGINS_SEQUENCE:
             run.sequence = self.retries.begin(run.job, request.slot)
-        elif isinstance(request.origin, RetrySequence):
-            run.sequence = request.origin
+        elif (sequence := sequence_of(request)) is not None:
+            run.sequence = sequence
         elif request.cause in tables.USES_SEQUENCE:
             run.sequence = self.retries.current(run.job.name)
         run.ticket.decide(Decision("started", ref=run.ref))
 
     def _withdraw(self, run: Run) -> None:
+        """End a run that has had no process, and that will not get one."""
         self._launcher.outfit.take_back(run)
         undo(run.holds)
+        self._close_unstarted(run)
         self._leave(run)
-        denied = self._admission.again(run.ticket.request, registered=True)
-        if isinstance(denied, Denied):
-            self._deny(run.ticket, denied)
-        else:
-            close_missed(run.ticket, "shutdown" if run.intent == "shutdown" else "cancelled")
         run.ticket.end(None)
+
+    def _close_unstarted(self, run: Run) -> None:
+        ticket = run.ticket
+        newer = self._lane(run.job.name).current
+        denied = self._admission.again(ticket.request, registered=True)
+        if run.intent == "cancel":
+            self.retries.settled(run.job.name, sequence_of(ticket.request), "cancelled")
+        if run.intent == "replaced" and newer is not None and newer is not ticket:
+            close_merged(ticket, newer)
+        elif isinstance(denied, Denied):
+            self._deny(ticket, denied)
+        else:
+            close_missed(ticket, "shutdown" if run.intent == "shutdown" else "cancelled")
+        if ticket.decision is not None:
+            log.info("Job %s was not started (%s)", run.job.name, ticket.decision.reason)
 
     def _wants_check(self, run: Run, ended: Ended) -> bool:
         return (
