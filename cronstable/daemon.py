@@ -30,6 +30,7 @@ from cronstable.runs.record import JobSetChanged
 from cronstable.service import background, first_of, log_failure
 from cronstable.signals import Signals
 from cronstable.sources import Configured, Sources
+from cronstable.threads import use_daemon_threads
 
 log = logging.getLogger("cronstable")
 
@@ -214,6 +215,7 @@ def make(reactor: Any, path: str, environ: Mapping[str, str]) -> Daemon:
     Raises L{ConfigError}; nothing has been started then.
     """
     use_monotonic_timers(reactor)
+    use_daemon_threads(reactor)
     clock = SystemClock(reactor)
     return Daemon(reactor, clock, Sources(path, environ, clock), environ)
 

@@ -8,8 +8,12 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
+from twisted.python.threadpool import ThreadPool
 
 T = TypeVar("T")
+
+LOOK_UPS = 64
+"""Threads on which Twisted looks names up: names that hang must not hold up the others."""
 
 
 def in_thread(reactor: Any, name: str, call: Callable[..., T], *arguments: Any) -> Deferred[T]:
@@ -30,3 +34,22 @@ def in_thread(reactor: Any, name: str, call: Callable[..., T], *arguments: Any) 
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return done
+
+
+class _DaemonThread(threading.Thread):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, daemon=True, **options)
+
+
+class _DaemonThreads(ThreadPool):
+    threadFactory = _DaemonThread  # noqa: N815 - the name is Twisted's
+
+
+def use_daemon_threads(reactor: Any) -> None:
+    """
+    Let what Twisted itself does on threads, look names up, be left behind when the process ends.
+
+    Its own pool would be waited for.  Call this before anybody has asked for that.
+    """
+    reactor.threadpool = pool = _DaemonThreads(0, LOOK_UPS, "twisted")
+    reactor.callWhenRunning(pool.start)

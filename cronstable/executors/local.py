@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
-from twisted.internet.threads import deferToThreadPool
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -28,6 +28,7 @@ from cronstable.executors.program import NoRoom, NotStarted
 from cronstable.executors.sampling import Sampler, Samples
 from cronstable.executors.spawn import Spawned, Spawner
 from cronstable.executors.turns import Turns
+from cronstable.threads import in_thread
 
 log = logging.getLogger("cronstable")
 
@@ -44,23 +45,14 @@ class LocalExecutor:
     Launches processes in this daemon's own system; none outlives it as a launch.
 
     Many starts, ends or kills at once are spread over reactor turns, in order.
-    C{in_thread} calls a function in a thread and returns a Deferred of its result.
     """
 
-    def __init__(
-        self,
-        reactor: Any,
-        clock: Clock,
-        *,
-        spawner: Spawner | None = None,
-        cgroups: Cgroups | None = None,
-        in_thread: Callable[..., Deferred[Any]] | None = None,
-    ) -> None:
+    def __init__(self, reactor: Any, clock: Clock, *, spawner: Spawner | None = None) -> None:
         self.clock = clock
         self._reactor = reactor
         self._spawner = spawner or Spawner()
-        self._cgroups = cgroups or Cgroups()
-        self._in_thread = in_thread or self._in_pool
+        self._cgroups = Cgroups()
+        self._in_thread = partial(in_thread, reactor, "proc")
         self._sampler = Sampler(clock, self._in_thread)
         self._launches: dict[str, Launch] = {}
         self._starts = Turns(clock)
@@ -183,9 +175,6 @@ class LocalExecutor:
         timer = self.clock.callLater(LOOK_LIMIT, result.callback, ())
         self._in_thread(find_holders, pid, inodes).addCallback(told).addErrback(failed)
         return result
-
-    def _in_pool(self, work: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
-        return deferToThreadPool(self._reactor, self._reactor.getThreadPool(), work, *arguments)
 
     # Starting
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import threading
 from pathlib import Path
 
 from twisted.internet import reactor, task
@@ -12,7 +13,8 @@ from twisted.internet.defer import gatherResults
 from zope.interface.verify import verifyObject
 
 from cronstable import platform
-from cronstable.executors.interfaces import IExecutor, IObserver
+from cronstable.executors import local
+from cronstable.executors.interfaces import IExecutor, IObserver, Leftover
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.orphans import children
 from cronstable.executors.spawn import Spawner
@@ -35,6 +37,16 @@ class EndingTests(LaunchCase):
         """Executor and recorder are what the interfaces say."""
         verifyObject(IExecutor, self.executor)
         verifyObject(IObserver, Recorder())
+
+    async def test_looks_into_the_system(self) -> None:
+        """What may hang is on a daemon thread of its own, which no end of the process waits for."""
+
+        def find(pid: int, inodes: frozenset[int]) -> tuple[Leftover, ...]:
+            return (Leftover(pid, str(threading.current_thread().daemon)),)
+
+        self.patch(local, "find_holders", find)
+        found = await self.executor.holders(7, frozenset())
+        self.assertEqual(found, (Leftover(7, "True"),))
 
     async def test_exit_status(self) -> None:
         """The exit status is told as it was, the order is started, output, exited, ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from twisted.internet import reactor, task
 from twisted.trial.unittest import TestCase
@@ -79,6 +80,23 @@ jobs:
     command: echo up; until test -e go; do sleep 0.02; done
 """
 
+NAMED = """\
+jobs:
+  - name: told
+    schedule: "@reboot"
+    command: "true"
+    statsd:
+      host: name.example
+      port: 8125
+      prefix: told
+"""
+NO_ANSWER = """
+import socket, sys, threading
+socket.getaddrinfo = lambda *asked, **more: threading.Event().wait()
+from cronstable.commands.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 class StopTests(TestCase):
     """SIGTERM, once and again."""
@@ -125,6 +143,12 @@ class StopTests(TestCase):
         self.assertEqual(await daemon.wait_for_end(), 0)
         self.assertEqual([end.code for end in daemon.ends("succeeds")], [0])
         self.assertNotIn("Asked to stop again", daemon.log)
+
+    async def test_name_that_hangs(self) -> None:
+        """A name that is being looked up, without an answer for ever, does not keep the process."""
+        daemon = Daemon(self, NAMED, program=(sys.executable, "-c", NO_ANSWER))
+        await daemon.wait_for_end_of("told")
+        self.assertEqual(await daemon.stop(), 0)
 
     async def test_drained(self) -> None:
         """A run that fails while draining is recorded, but not retried and not reported."""

@@ -1,0 +1,37 @@
+"""Threads that never keep the process alive."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from twisted.internet import reactor
+from twisted.internet.threads import deferToThreadPool
+from twisted.trial.unittest import TestCase
+
+from cronstable.threads import in_thread, use_daemon_threads
+
+
+class _Reactor:
+    """Runs already."""
+
+    threadpool: Any = None
+
+    def callWhenRunning(self, call: Any) -> None:  # noqa: N802 - the name is Twisted's
+        call()
+
+
+class ThreadsTests(TestCase):
+    async def test_in_thread(self) -> None:
+        """The call has a daemon thread of its own, named so; what it raises is told."""
+        thread = await in_thread(reactor, "x", threading.current_thread)
+        self.assertEqual((thread.name, thread.daemon), ("x", True))
+        await self.assertFailure(in_thread(reactor, "x", int, "?"), ValueError)
+
+    async def test_twisted(self) -> None:
+        """What Twisted does on threads is on daemon threads too, and nothing waits for them."""
+        ours = _Reactor()
+        use_daemon_threads(ours)
+        self.addCleanup(ours.threadpool.stop)
+        thread = await deferToThreadPool(reactor, ours.threadpool, threading.current_thread)
+        self.assertTrue(thread.daemon)
