@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from cronstable.clock import Clock
 from cronstable.config.values import JobConfig
 from cronstable.identity import Identity
+from cronstable.runs import rows
 from cronstable.runs.digests import Digest
 from cronstable.runs.gates import Hold, No
 from cronstable.runs.reading import Open, for_each
@@ -144,9 +145,15 @@ class RetryStore:
         finally:
             for name, (record, ran) in pending:
                 seen = last_run(name)
-                if seen is not None and seen.finished_at <= self._clock.now() + folds.AHEAD:
+                if seen is not None and self._ends_retries(seen):
                     ran = max(ran or 0.0, seen.finished_at)
                 await self._rearm(name, find(name), record, ran or 0.0, retries)
+
+    def _ends_retries(self, seen: RunRecord) -> bool:
+        """Return whether a run that the ledger may not have yet came instead of what is saved."""
+        if seen.finished_at > self._clock.now() + folds.AHEAD or seen.cause == "catchup":
+            return False
+        return seen.cause is not None or seen.outcome == "unknown"
 
     async def _rearm(
         self,
@@ -252,5 +259,6 @@ def _newest(store: Store, name: str) -> Saved | None:
     record = store.records.latest(streams.retries(name), strict=True)
     if record is None or record.get("kind") != "pending":
         return None
-    rows = store.records.read(streams.runs(name), strict=True)
-    return record, folds.last_real_run(rows, store.tree.clock.now()).instant
+    ledger = store.records.read(streams.runs(name), strict=True)
+    ran = (row for row in ledger if not rows.leaves_retries(row))
+    return record, folds.last_real_run(ran, store.tree.clock.now()).instant

@@ -43,7 +43,14 @@ def row_of(record: RunRecord, owed: bool = False) -> Row:
         row["verification"] = verification(record.verification)
     if record.caps is not None:
         row["limits"] = caps(record.caps)
+    if record.cause == "catchup":
+        row["catchup"] = True
     return row
+
+
+def leaves_retries(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is of a run that touches no pending retry: a backfill that failed."""
+    return row.get("catchup") is True and row.get("outcome") != "success"
 
 
 def interrupted(started_at: float, host: str, owed: bool) -> Row:

@@ -83,6 +83,12 @@ class RowTests(SynchronousTestCase):
         self.assertNotIn("finished_at", row)
         self.assertNotIn("ranAt", row)
 
+    def test_caught_up(self) -> None:
+        """The row of a backfill says so; every other row is as the format has it."""
+        made = RunRecord("job", "failure", NOON, cause="catchup")
+        self.assertIs(rows.row_of(made)["catchup"], True)
+        self.assertNotIn("catchup", rows.row_of(attrs.evolve(made, cause="scheduled")))
+
     def test_hostile(self) -> None:
         """Fields of the wrong kind are left out; a row without sense is none."""
         good = rows.row_of(FULL)

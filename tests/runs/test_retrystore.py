@@ -305,6 +305,36 @@ class RearmTests(RetryCase):
         world = self.life()
         self.assertEqual(self.saved(world)[-1], ("settled", "superseded-by-run", 1))
 
+    def test_failed_backfills_do_not_supersede(self) -> None:
+        """What a backfill cannot end while the daemon lives it does not end over a restart."""
+        retry = RetryPolicy(3, 3 * 86400.0, 3 * 86400.0, 1.0)
+        made = attrs.evolve(JOB, on_missed="run-all", retry=retry)
+        for lasting in (1, 600):
+            self.host = Host(NOON - 1)
+            self.host = self.failed(made).kill()
+            self.host.now = NOON + 86401
+            world = self.life(made, up=False)
+            world.executor.behave = world.lasting(lasting, 1)
+            world.start()
+            world.run(20)
+            self.host = world.stop(2)
+            causes = {run.record.cause for run in world.finished}
+            self.assertEqual(causes, {"catchup"})
+            world = self.life(made)
+            self.assertEqual(self.saved(world), [("pending", None, 1)], lasting)
+            self.assertIsNotNone(world.runs.pending_retry("job"))
+
+    def test_successful_backfill_ends_it(self) -> None:
+        """A backfill that succeeds has done what the retry was for."""
+        made = attrs.evolve(JOB, on_missed="run-once", retry=RetryPolicy(3, 9e5, 9e5, 1.0))
+        self.host = self.failed(made).kill()
+        self.host.now = NOON + 86401
+        world = self.life(made, up=False)
+        world.executor.behave = world.lasting(1)
+        world.start()
+        world.run(20)
+        self.assertEqual(self.saved(world)[-1], ("settled", "succeeded", 1))
+
     def test_skipped_rows_do_not_supersede(self) -> None:
         """Rows of a pause are no runs."""
         world = self.failed()
