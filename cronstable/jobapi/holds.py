@@ -122,8 +122,8 @@ class Holds:
         return self._of(hold, lambda store: _release(store, hold))
 
     def _of(self, hold: Hold, operation: Callable[[Store], Any]) -> Deferred[Any]:
-        """Run an operation on the store that C{hold} is of, though another may be in force."""
-        return self._store.lease(lambda current: operation(hold.store))
+        """Run an operation on the store that C{hold} is of, though it may not be in force."""
+        return self._store.lease(operation, hold.store)
 
     def _renew_later(self, caller: Caller, hold: Hold, since: float) -> None:
         due = since + max(SOONEST, hold.ttl / 3) - self._clock.seconds()

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import attrs
 from twisted.application.service import Service
@@ -128,6 +129,8 @@ class StoreService(Service):
         self._starting = False
         self._retention_told = False
         self._dropped_before: Counter[str] = Counter()
+        self._left: WeakKeyDictionary[Store, Workers] = WeakKeyDictionary()
+        """The workers for leases of stores that are not in force any more."""
 
     # what others ask
 
@@ -219,9 +222,16 @@ class StoreService(Service):
             return succeed(None)
         return within(self._clock, bound, opened.writes.when_written(key))
 
-    def lease(self, operation: Callable[[Store], T]) -> Deferred[T]:
-        """Run a lease operation on workers of its own, never limited in rate."""
+    def lease(self, operation: Callable[[Store], T], of: Store | None = None) -> Deferred[T]:
+        """
+        Run a lease operation on workers of its own, never limited in rate.
+
+        C{of} is the store that the lease was taken from, which need not be in force any more.
+        """
         opened = self._opened
+        left = None if of is None else self._left.get(of)
+        if of is not None and left is not None:
+            return left.run(lambda: operation(of))
         if opened is None or opened.view is None:
             return fail(StoreOff("no store is running"))
         return opened.leases.run(lambda: operation(opened.store))
@@ -346,6 +356,7 @@ class StoreService(Service):
         self._dropped_before += opened.writes.dropped
         self._opened = None
         opened.stop()
+        self._left[opened.store] = opened.leases
 
 
 def _opened_with(config: StateConfig) -> tuple[StoreSettings, float]:

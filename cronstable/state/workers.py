@@ -75,7 +75,7 @@ class Workers:
         return done
 
     def stop(self) -> None:
-        """Let idle threads end; what runs is left to itself."""
+        """Keep no idle thread from now on; what runs is left to itself, and more may be asked."""
         with self._lock:
             self._stopped = True
             self._lock.notify_all()
@@ -86,6 +86,7 @@ class Workers:
             with self._lock:
                 while not self._queue:
                     if self._stopped:
+                        self._threads -= 1
                         return
                     self._idle += 1
                     self._lock.wait()

@@ -45,9 +45,9 @@ class DirectStore:
         self.asked += 1
         return self._do(lambda: question(self.store))
 
-    def lease(self, operation: Callable[[Store], Any]) -> Deferred[Any]:
+    def lease(self, operation: Callable[[Store], Any], of: Store | None = None) -> Deferred[Any]:
         self.leases += 1
-        return self._do(lambda: operation(self.store))
+        return self._do(lambda: operation(of or self.store))
 
     def hold(self) -> None:
         """Let what is asked from now on wait."""

@@ -256,6 +256,18 @@ class ChangeTests(ServiceCase):
         self.successResultOf(self.use(None))
         self.assertEqual(self.service.dropped, {"run-record": 1})
 
+    def test_leases_stay(self) -> None:
+        """A lease can be renewed and released in a store that is in force no more, or hangs."""
+        self.successResultOf(self.use(STATE))
+        first: Store = self.successResultOf(self.service.lease(lambda store: store))
+        self.successResultOf(self.use(attrs.evolve(STATE, path="/other")))
+        for worker in self.workers[2:]:
+            worker.stuck = True
+        self.assertIs(self.successResultOf(self.service.lease(lambda store: store, first)), first)
+        self.successResultOf(self.use(None))
+        self.assertIs(self.successResultOf(self.service.lease(lambda store: store, first)), first)
+        self.failureResultOf(self.service.lease(lambda store: store), StoreOff)
+
 
 class AskTests(ServiceCase):
     def test_bound(self) -> None:

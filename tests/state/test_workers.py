@@ -101,6 +101,16 @@ class WorkersTests(TestCase):
             await self.pause()
         self.assertLessEqual(threading.active_count(), before)
 
+    async def test_asked_after_a_stop(self) -> None:
+        """What is asked after all threads have ended is done all the same, by threads that end."""
+        before = threading.active_count()
+        for _ in range(2):
+            await gatherResults([self.workers.run(lambda: self.go_on.wait(0.01)) for _ in range(9)])
+            self.workers.stop()
+            while threading.active_count() > before:
+                await self.pause()
+        self.assertEqual(await self.workers.run(lambda: 5), 5)
+
     def pause(self) -> Deferred[None]:
         from twisted.internet import reactor, task
 
