@@ -159,6 +159,7 @@ class LimitTests(ArtifactCase):
         self.assertEqual(self.world.ask("POST", "/v1/kv/set", escapes).status, 200)
         answer = self.world.ask("POST", "/v1/kv/set", b"x" * (limit + 1))
         self.assertEqual(answer.status, 413)
+        self.assertEqual(answer.error, f"Maximum request body size {limit} exceeded.")
 
     def test_unlimited(self) -> None:
         """Without a limit of either kind anything may come."""

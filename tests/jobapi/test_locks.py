@@ -236,6 +236,27 @@ class RenewalTests(LockCase):
         self.assertEqual(self.world.store.leases, 0)
         self.assertTrue(self.release(token))
 
+    def test_release_fails_during_a_renewal(self) -> None:
+        """A hold whose release was tried is renewed no more, whatever was under way meanwhile."""
+        token, store = self.acquire(ttl=9)["token"], self.world.store
+        store.hold()
+        self.world.advance(3)
+        connection = self.world.send("POST", "/v1/lock/release", {"token": token})
+        assert store.held is not None
+        store.held.reverse()
+        self.world.files.fail("lock", error=errno.EIO)
+        with self.assertLogs("cronstable.jobapi", "WARNING"):
+            store.step()
+        answer = connection.answer()
+        assert answer is not None
+        self.assertEqual(answer.status, 503)
+        self.world.files.heal()
+        store.go_on()
+        store.leases = 0
+        self.world.advance(30)
+        self.assertEqual(store.leases, 0)
+        self.assertTrue(self.release(token))
+
     def test_end_without_store(self) -> None:
         """A run whose locks cannot be given back is warned about; they end by their time."""
         self.acquire(ttl=9)

@@ -10,6 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from cronstable.config.values import RetryPolicy
 from cronstable.executors.interfaces import CapsReport
 from cronstable.runs.record import FinishedRun, RunRecord
+from cronstable.runs.run import log_notice
 from tests.fakes import job
 from tests.runs.world import World
 
@@ -96,6 +97,26 @@ class LogTests(SynchronousTestCase):
         with self.assertLogs("cronstable", "INFO") as logged:
             self.world.runs.start_now("a")
         self.assertIn("has stdout: false, has stderr: true", "\n".join(logged.output))
+
+    def test_notices(self) -> None:
+        """What an executor notices is told in the words that operators match."""
+        expected = {
+            ("timeout", ""): "INFO:cronstable:Job a exceeded its executionTimeout of 5 seconds, "
+            "cancelling it...",
+            ("killing", "30"): "WARNING:cronstable:Job a did not gracefully terminate after 30 "
+            "seconds, killing it...",
+            ("unsignalled", "(pid 7): no"): "WARNING:cronstable:Job a: could not signal its "
+            "process (pid 7): no",
+            (
+                "uncapped",
+                "why",
+            ): "DEBUG:cronstable:Job a: its resource limits are not enforced: why",
+            ("waiting", "no room"): "INFO:cronstable:Job a: no room",
+        }
+        for (kind, detail), line in expected.items():
+            with self.assertLogs("cronstable", "DEBUG") as logged:
+                log_notice(job("a", execution_timeout=5.0), kind, detail)
+            self.assertEqual(logged.output, [line])
 
     def test_replaced(self) -> None:
         """A run that was replaced is logged as that, and leaves no row."""

@@ -129,6 +129,24 @@ class MirrorTests(TestCase):
         self.mirror.close()
         os.read(self.out, 65536)
 
+    async def test_flush_waits_for_what_is_under_way(self) -> None:
+        """A block that the thread is writing is waited for, though nothing else waits."""
+        self.mirror.write(1, b"x" * 199_999 + b"\n")
+        first = await deferToThread(os.read, self.out, 1)
+        flushed = self.mirror.flush(10)
+        self.assertNoResult(flushed)
+        await deferToThread(self.read_until, b"x\n")
+        await flushed
+        self.assertEqual(first, b"x")
+
+    async def test_again(self) -> None:
+        """After what a slow reader has held up the thread sleeps, and wakes for the next block."""
+        for _ in range(3):
+            self.mirror.write(1, b"x" * 199_999 + b"\n")
+            await deferToThread(self.read_until, b"x\n")
+            await self.mirror.flush(10)
+        self.assertEqual(len(self.mirror.threads()), 1)
+
     async def test_gone(self) -> None:
         """A target that is gone is warned of once; the other goes on."""
         self.drop(self.out)

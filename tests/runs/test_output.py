@@ -70,8 +70,16 @@ class RunOutputTests(OutputCase):
         output.close()
         assert output.stdout is not None
         self.assertEqual((output.stdout.text, output.stderr), ("one\ntwo", None))
+
+    def test_closed_again(self) -> None:
+        """What comes after the end, another end as well, changes nothing."""
+        output = self.output()
+        output.feed("stdout", b"one\ntwo")
         output.close()
-        self.assertEqual(output.stdout.text, "one\ntwo")
+        kept, shown = output.stdout, output.tail.recent()
+        output.feed("stdout", b"more\n")
+        output.close()
+        self.assertEqual((output.stdout, output.tail.recent()), (kept, shown))
 
     def test_mirrored(self) -> None:
         """Each line is mirrored with its prefix, to the descriptor of its stream."""

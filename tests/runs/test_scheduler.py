@@ -9,6 +9,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.clock import ManualClock
+from cronstable.runs.scheduler import SLICE
 from tests.fakes import job
 from tests.runs.world import World
 
@@ -27,6 +28,21 @@ class LateClock(ManualClock):
     def callLater(self, delay: float, *call: Any, **more: Any) -> Any:  # noqa: N802
         """Call later, and a little later than that."""
         return super().callLater(delay * 1.001, *call, **more)
+
+
+class ZeroCounting(ManualClock):
+    """A clock that counts the turns asked for, and passes while something works."""
+
+    turns = 0
+
+    def callLater(self, delay: float, *call: Any, **more: Any) -> Any:  # noqa: N802
+        """Call later, or in another turn."""
+        self.turns += delay == 0
+        return super().callLater(delay, *call, **more)
+
+    def work(self, seconds: float) -> None:
+        """Let time pass without a timer."""
+        self.rightNow += seconds
 
 
 class SchedulerTests(SynchronousTestCase):
@@ -170,6 +186,22 @@ class SchedulerTests(SynchronousTestCase):
         world.scheduler.quiesce()
         world.advance(120)
         self.assertEqual(world.executor.launches, [])
+
+    def test_in_slices(self) -> None:
+        """Many jobs that are due do not hold the reactor, nor do they when a reload finds them."""
+        for reload in (False, True):
+            clock = ZeroCounting(NOON + 30)
+            jobs = [job(f"j{number}") for number in range(10)]
+            world = World(clock.now(), *jobs, clock=clock)
+            world.executor.behave = lambda launch: clock.work(SLICE * 0.75)  # noqa: B023
+            clock.rightNow += 30
+            if reload:
+                world.install(*jobs)
+            clock.advance(0)
+            self.assertEqual(
+                [launch.job for launch in world.executor.launches], [*world.runs.jobs.jobs]
+            )
+            self.assertEqual(clock.turns, 6 if reload else 5)
 
     def test_audit_finds_a_lost_slot(self) -> None:
         """The audit counts a slot that was never entered."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.executors.interfaces import DropTo
-from cronstable.runs.spec import argv, drop_to
+from cronstable.runs.spec import argv, drop_to, environment, launch_spec
 from tests.fakes import job
 
 
@@ -25,6 +26,42 @@ class DropToTests(SynchronousTestCase):
     def test_group_only(self) -> None:
         """A group alone leaves the user as it is, and no other group."""
         self.assertEqual(drop_to(job(gid=6)), DropTo(os.geteuid(), 6, None))
+
+
+class EnvironmentTests(SynchronousTestCase):
+    """What a process finds in its environment."""
+
+    def test_nothing_added(self) -> None:
+        """Jobs that add nothing share one environment."""
+        base = {"A": "1"}
+        self.assertIs(environment(job(), base), base)
+
+    def test_user(self) -> None:
+        """Another user's home and name win over the daemon's, and the configuration over them."""
+        base = {"HOME": "/daemon", "USER": "daemon", "A": "1"}
+        home, name = pwd.getpwuid(0).pw_dir, pwd.getpwuid(0).pw_name
+        root = environment(job(uid=0, gid=0), base)
+        self.assertEqual(
+            (root["HOME"], root["USER"], root["LOGNAME"], root["A"]), (home, name, name, "1")
+        )
+        own = environment(job(uid=0, gid=0, environment={"HOME": "/mine"}), base)
+        self.assertEqual((own["HOME"], own["USER"]), ("/mine", name))
+
+    def test_unknown_user(self) -> None:
+        """A number that is nobody's leaves it as it is."""
+        base = {"HOME": "/daemon"}
+        self.assertEqual(environment(job(uid=987_654, gid=1), base), base)
+
+
+class PatienceTests(SynchronousTestCase):
+    """How long a launch waits for room."""
+
+    def test_start_within(self) -> None:
+        """A minute, or less where a slot may be late by less."""
+        deadlines = {None: 60.0, 0: 60.0, 5: 5.0, 3600: 60.0}
+        for deadline, within in deadlines.items():
+            spec = launch_spec(job(starting_deadline=deadline), {})
+            self.assertEqual(spec.start_within, within)
 
 
 class ArgvTests(SynchronousTestCase):

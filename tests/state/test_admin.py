@@ -476,8 +476,8 @@ class OwnerTests(AdminCase):
     def test_nothing_to_say(self) -> None:
         """One's own place, and root's, are as they should be."""
         for owner, root in ((1000, False), (0, True)):
-            check = lambda: admin.check(open_store(self.other(), self.clock))  # noqa: E731
-            self.assertEqual(self.warnings(check, owner, root), 0)
+            made = open_store(self.other(str(owner)), self.clock)
+            self.assertEqual(self.warnings(lambda: admin.check(made), owner, root), 0)  # noqa: B023
 
 
 class OwnedBy:

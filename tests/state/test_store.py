@@ -87,6 +87,18 @@ class StartTests(SynchronousTestCase):
             self.assertEqual(files.read(path), stamp)
             self.assertEqual(len(files.names("/state/default/records/meta")), 1)
 
+    def test_damaged_stamp(self) -> None:
+        """A stamp that tells nothing does not keep a store from starting; it is stamped anew."""
+        clock = StandingClock()
+        files = MemoryFiles(clock.now)
+        store = memory_store(clock, files, start=False)
+        store.tree.create()
+        store.tree.make_directory("/state/default/records/meta")
+        files.create("/state/default/records/meta/0000000000001.000000-a-1.json", b"{", True)
+        store.start()
+        with self.assertLogs("cronstable.state", "WARNING"):
+            self.assertEqual(store.records.read("meta"), [{"storeVersion": "v1"}])
+
     def test_missing_later(self) -> None:
         """A store that goes while it is used is missed until it is started again."""
         store = disk_store(self.mktemp())
