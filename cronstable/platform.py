@@ -220,6 +220,36 @@ def pidfd_available() -> bool:
     return _pidfd[0]
 
 
+def take_own_descriptors() -> bool:
+    """
+    Give the calling thread a table of descriptors of its own, of which it shares 0 to 2 only.
+
+    Returns False, and parts nothing, where the system cannot (before Linux 5.9, macOS).  The
+    process's descriptors mean nothing to the thread after that, nor its own to the process and
+    to what that starts.  No signal is handled on it any more.
+    """
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    # A handler tells the main thread through a descriptor, which this one will not have.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    try:
+        syscall = ctypes.CDLL(None, use_errno=True).syscall
+    except (OSError, AttributeError):
+        return False
+    first, last = ctypes.c_long(3), ctypes.c_long(0xFFFFFFFF)
+    result: int = syscall(_CLOSE_RANGE, first, last, ctypes.c_long(_CLOSE_RANGE_UNSHARE))
+    return result == 0
+
+
+_CLOSE_RANGE = 436
+"""The number of the system call on all machines that Python runs on today but Alpha."""
+
+_CLOSE_RANGE_UNSHARE = 2
+
+
 @attrs.frozen
 class DescriptorLimit:
     """What the descriptor limit of this process was before it was raised."""

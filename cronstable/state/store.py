@@ -14,6 +14,7 @@ import attrs
 
 from cronstable.config.sections_values import StateConfig
 from cronstable.state import names
+from cronstable.state.apart import ApartFiles
 from cronstable.state.blobs import Blobs
 from cronstable.state.documents import Documents, Listing
 from cronstable.state.encoding import SCHEME, opened
@@ -24,7 +25,14 @@ from cronstable.state.leases import Leases
 from cronstable.state.records import SIDECAR, Records
 from cronstable.state.stats import Stats, measured
 from cronstable.state.streams import META
-from cronstable.state.topology import Mount, Topology, locks_exclude, mount_of, read_mounts
+from cronstable.state.topology import (
+    Mount,
+    Topology,
+    locks_exclude,
+    may_hold_up,
+    mount_of,
+    read_mounts,
+)
 from cronstable.state.tree import FsyncMode, StoreClock, Tree, directories_in
 
 log = logging.getLogger("cronstable.state")
@@ -224,5 +232,6 @@ def open_store(
     at: Failpoint = passed,
 ) -> Store:
     """Return a store of the system's own files, not yet started."""
-    tree = Tree(settings.root, clock, files or OsFiles(), settings.fsync, at=at)
+    files = files or ApartFiles(OsFiles(), lambda: may_hold_up(settings.path))
+    tree = Tree(settings.root, clock, files, settings.fsync, at=at)
     return Store(settings, tree)

@@ -24,6 +24,11 @@ _SHARED = frozenset(
         " nfs4 ocfs2 orangefs smb3 smbfs sshfs"
     ).split()
 )
+_LOCAL = frozenset(
+    (
+        "bcachefs btrfs ext2 ext3 ext4 f2fs jfs nilfs2 overlay ramfs reiserfs rootfs tmpfs xfs zfs"
+    ).split()
+)
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -39,6 +44,11 @@ class Mount:
     def topology(self) -> Topology:
         """What C{state.topology: auto} makes of it."""
         return "shared" if self.kind in _SHARED else "single-node"
+
+    @property
+    def answers_itself(self) -> bool:
+        """Whether closing a file on it waits for nobody: no server, no process that serves it."""
+        return self.kind in _LOCAL
 
     @property
     def fictitious_locks(self) -> str | None:
@@ -74,6 +84,16 @@ def mount_of(path: str, mounts: str) -> Mount | None:
         if inside and (best is None or len(point) >= len(best.point)):
             best = Mount(point, fields[2], frozenset(fields[3].split(",")))
     return best
+
+
+def may_hold_up(path: str, mounts: str | None = None) -> bool:
+    """
+    Return whether closing a file below C{path} may wait for a server.
+
+    C{mounts} is a mount table; None for the system's.
+    """
+    mount = mount_of(path, read_mounts() if mounts is None else mounts)
+    return mount is not None and not mount.answers_itself
 
 
 def locks_exclude(tree: Tree) -> bool:
