@@ -14,7 +14,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import attrs
 from twisted.internet.defer import Deferred
 
 from cronstable.clock import Clock
@@ -22,6 +21,7 @@ from cronstable.config.values import JobConfig
 from cronstable.events import Bus
 from cronstable.runs import checkpoints, missed
 from cronstable.runs.checkpoints import Saved
+from cronstable.runs.debts import Debt, Window, outside
 from cronstable.runs.gates import Judged
 from cronstable.runs.index import Gap
 from cronstable.runs.missed import Stretch
@@ -51,39 +51,6 @@ NO_MORE = ("disabled", "policy")
 """Reasons for which a job owes nothing any more, also for what was stopped part-way."""
 
 
-@attrs.define(eq=False)
-class Window:
-    """Slots that are owed: where they lie, and the tickets of those that are still to be run."""
-
-    stretches: list[Stretch]
-    tickets: deque[SlotTicket]
-
-    def through(self, slot: int) -> None:
-        """Owe nothing up to C{slot} any more."""
-        self.stretches = [
-            Stretch(max(each.after, slot), each.until)
-            for each in self.stretches
-            if each.until > slot
-        ]
-
-
-@attrs.define(eq=False)
-class Debt:
-    """All that one job owes."""
-
-    windows: deque[Window] = attrs.field(factory=deque)
-    left: list[Stretch] = attrs.field(factory=list)
-    """What was stopped part-way; the next start goes on with it."""
-    noted: Deferred[bool] | None = None
-    """Whether the store has been told of all this."""
-    served: bool = False
-
-    def stretches(self) -> list[Stretch]:
-        """Return every stretch that is owed."""
-        waiting = (each for window in self.windows for each in window.stretches)
-        return checkpoints.joined((*self.left, *waiting))
-
-
 class CatchUp:
     """Serves the windows of all jobs, each job's in order."""
 
@@ -105,6 +72,7 @@ class CatchUp:
         self._find = find
         self._when_idle = when_idle
         self._may_run = may_run
+        self._began = clock.now(), clock.seconds()
         self._debts: dict[str, Debt] = {}
         self._newest: dict[str, float] = {}
         self._last_start: dict[str, tuple[float, int | None]] = {}
@@ -130,13 +98,18 @@ class CatchUp:
     def gap(self, gap: Gap, job: JobConfig, pause: Pause | None) -> None:
         """Slots passed while this process stood still: owe them."""
         # A clock that was unset at the start may jump over runs of an earlier process.
-        after = max(float(gap.first) - 1, self._newest.get(job.name, 0.0))
+        whole = Stretch(gap.first - 1.0, float(gap.until))
+        debt = self._debts.get(job.name)
+        unknown = Stretch(max(whole.after, self._newest.get(job.name, 0.0)), whole.until)
+        noted = [] if debt is None else debt.jumped(whole)
+        owed = checkpoints.joined([unknown, *noted])
         pauses = () if pause is None else (Stretch(pause.since, pause.until),)
-        if after > gap.first:
-            known = Stretch(gap.first - 1, min(after, gap.until))
-            count = gap.schedule.count(known.after, known.until)
-            self._book.gap(job.name, gap.epoch, gap.first, int(known.until), count, "known")
-        self._owe(job, gap.epoch, [Stretch(after, float(gap.until))], pauses)
+        for each in outside(owed, whole):
+            count = gap.schedule.count(each.after, each.until)
+            if count:
+                first, last = int(each.after) + 1, int(each.until)
+                self._book.gap(job.name, gap.epoch, first, last, count, "known")
+        self._owe(job, gap.epoch, owed, pauses)
 
     # a new start
 
@@ -166,10 +139,23 @@ class CatchUp:
                 job.name,
                 saved.ahead,
             )
-        stretches = saved.owed(until, self._clock.now()) or self._first_ever(job, saved, until)
+        now = self._clock.now()
+        ahead = saved.beyond(now)
+        if ahead:
+            self._debts.setdefault(job.name, Debt()).ahead = ahead
+        stretches = saved.owed(until, now) or self._first_ever(job, saved, until)
         owes = self._owe(job, EPOCH, stretches, saved.pauses, first=True)
         if not owes and not self._begin(job.name) and saved.open is not None:
-            self._write(job.name, checkpoints.closed(self._clock.now()))
+            self._write(job.name, checkpoints.closed(now))
+
+    def each_minute(self) -> None:
+        """Forget what was noted by a clock that was ahead and has been lived through since."""
+        lived = min(self._clock.now(), self._began[0] + self._clock.seconds() - self._began[1])
+        for name, debt in tuple(self._debts.items()):
+            if debt.lived_through(lived) and not debt.served:
+                self._note(name, debt)
+                if not debt.kept:
+                    del self._debts[name]
 
     def interrupted(self, job: str, began: float) -> None:
         """A crash cut a run of C{job} that is owed; its row may not be in the store yet."""
@@ -214,7 +200,8 @@ class CatchUp:
             for job in jobs
             if job.enabled and self.wants(job) and job.name not in self._decided
         }
-        for name in [name for name, debt in self._debts.items() if not debt.served]:
+        waiting = ((name, debt) for name, debt in self._debts.items() if debt.windows)
+        for name in [name for name, debt in waiting if not debt.served]:
             self._begin(name)
 
     def _is_ours(self, job: JobConfig) -> bool:
@@ -361,10 +348,10 @@ class CatchUp:
 
     def _over(self, name: str, debt: Debt, reason: str) -> None:
         if debt.windows and reason in NO_MORE:
-            debt.left.clear()
+            debt.forgive()
             self._write(name, checkpoints.closed(self._clock.now()))
         debt.windows.clear()
-        if not debt.left:
+        if not debt.kept:
             del self._debts[name]
 
     async def _is_refused(self, name: str, debt: Debt) -> str | None:
@@ -395,7 +382,7 @@ class CatchUp:
             return
         debt.windows.remove(window)
         if stopped in NO_MORE:
-            debt.left.clear()
+            debt.forgive()
         elif stopped is not None:
             log.info("catch-up: %s is stopped (%s); the next start goes on with it", name, stopped)
             debt.left += window.stretches

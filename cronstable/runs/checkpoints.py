@@ -42,7 +42,7 @@ class Saved:
         """
         Return the stretches up to C{until} whose slots are owed, oldest first.
 
-        What a clock that was ahead has noted beyond C{now} is not over yet: it is due as usual.
+        What has been noted beyond C{now} is left out.
         """
         if self.open is None:
             return [] if self.watermark is None else joined([Stretch(self.watermark, until)])
@@ -56,6 +56,11 @@ class Saved:
         if self.watermark is not None:
             accounted.append(self.watermark)
         return joined([*past, Stretch(max(accounted), until)] if accounted else [])
+
+    def beyond(self, now: float) -> list[Stretch]:
+        """Return what of the stretches that were noted as owed lies beyond C{now}."""
+        saved = None if self.open is None else _stretches(self.open.get("windows"))
+        return joined([Stretch(max(each.after, now), each.until) for each in saved or ()])
 
 
 def read(store: Store, job: str, now: float) -> Saved:

@@ -214,6 +214,8 @@ class Memory:
         """Ask for what is not known yet, and for pauses that other nodes have made."""
         if not self._store.on:
             return
+        if self.catchup is not None:
+            self.catchup.each_minute()
         if not self.settled or self._undecided():
             await self.take_over()
             return

@@ -299,6 +299,39 @@ class StartTests(CatchUpCase):
         world.run(3601)
         found = [(60, "catchup"), (120, "catchup"), (180, "scheduled")]
         self.assertEqual(self.minutes(world), found)
+        world.minute()
+        self.assertEqual(self.checkpoint(world)["watermark"], to_text(NOON + 7200))
+        world.run(86400)
+        world.minute()
+        self.assertEqual(self.checkpoint(world)["kind"], "close")
+        self.assertEqual(self.caught_up(world), [60, 120])
+
+    def test_clock_that_was_behind_over_a_backfill(self) -> None:
+        """What a killed backfill left is run once the clock is set, or by the start after that."""
+        made = job("job", "*/10 * * * *", on_missed="run-all")
+        for unset in (1000.0, NOON + 1500):
+            for step in (True, False):
+                self.host = Host(NOON)
+                world = self.began(made)
+                world.run(3)
+                self.assertEqual(self.caught_up(world), [10, 20])
+                self.host = world.kill()
+                self.host.now = unset
+                world = self.next(made)
+                world.run(20)
+                early = self.caught_up(world)
+                self.assertEqual(early, [20] if unset > NOON else [])
+                if step:
+                    world.clock.step(NOON + 3700 - world.clock.now())
+                else:
+                    self.host = world.kill()
+                    self.host.now = NOON + 3700
+                    world = self.next(made)
+                world.run(100)
+                found = self.caught_up(world) if step else early + self.caught_up(world)
+                self.assertEqual(found, [20, 30, 40, 50, 60], (unset, step))
+                self.assertEqual(world.book.unaccounted(), 0)
+                self.assertEqual(self.checkpoint(world)["kind"], "close")
 
     def test_clock_that_was_unset(self) -> None:
         """A clock that is set long after the start does not bring back what the ledger has."""
