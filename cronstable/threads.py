@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 from twisted.python.threadpool import ThreadPool
 
@@ -20,7 +21,8 @@ def in_thread(reactor: Any, name: str, call: Callable[..., T], *arguments: Any) 
     """
     Run C{call} on a thread of its own, called C{name}, and fire with what it returns or raises.
 
-    The thread is a daemon thread: a call that hangs is left behind when the process ends.
+    The thread is a daemon thread: a call that hangs is left behind when the process ends.  Fails
+    with OSError where the system has no thread to spare.
     """
     done: Deferred[T] = Deferred()
 
@@ -32,7 +34,10 @@ def in_thread(reactor: Any, name: str, call: Callable[..., T], *arguments: Any) 
         else:
             reactor.callFromThread(done.callback, result)
 
-    threading.Thread(target=work, name=name, daemon=True).start()
+    try:
+        threading.Thread(target=work, name=name, daemon=True).start()
+    except RuntimeError:
+        return fail(OSError(errno.EAGAIN, "no thread to spare"))
     return done
 
 

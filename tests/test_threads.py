@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any
+from unittest import mock
 
 from twisted.internet import reactor
 from twisted.internet.threads import deferToThreadPool
@@ -27,6 +28,16 @@ class ThreadsTests(TestCase):
         thread = await in_thread(reactor, "x", threading.current_thread)
         self.assertEqual((thread.name, thread.daemon), ("x", True))
         await self.assertFailure(in_thread(reactor, "x", int, "?"), ValueError)
+
+    async def test_no_room(self) -> None:
+        """Where the system has no thread to spare that is told like any other trouble."""
+
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with mock.patch.object(threading.Thread, "start", refuse):
+            answer = in_thread(reactor, "x", int)
+        await self.assertFailure(answer, OSError)
 
     async def test_twisted(self) -> None:
         """What Twisted does on threads is on daemon threads too, and nothing waits for them."""

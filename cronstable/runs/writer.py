@@ -88,11 +88,25 @@ class Writer:
             self._waiting_bytes += len(block)
             room = self._waiting_bytes < HIGH_WATER
             if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="mirror", daemon=True)
-                self.thread.start()
-            elif not self._busy:
+                return not self._begin() or room
+            if not self._busy:
                 self._lock.notify()
         return room
+
+    def _begin(self) -> bool:
+        """
+        Start the thread; return False, and keep no more than there is room for, if none is to be
+        had: the next block tries again, so whoever writes is not held up.
+        """
+        thread = threading.Thread(target=self._run, name="mirror", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            while self._waiting_bytes >= HIGH_WATER:
+                self._waiting_bytes -= len(self._queue.popleft())
+            return False
+        self.thread = thread
+        return True
 
     def when_room(self, resume: Callable[[], object]) -> None:
         """Call C{resume} on the reactor thread, once, when there is room again."""

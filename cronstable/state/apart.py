@@ -9,6 +9,7 @@ a descriptor table of their own.
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -137,7 +138,10 @@ class ApartFiles:
         with self._lock:
             if self._free:
                 return self._free.pop()
-        hand = _Hand(self._may_end, self._idle)
+        try:
+            hand = _Hand(self._may_end, self._idle)
+        except RuntimeError:
+            raise OSError(errno.EAGAIN, "no thread to spare for a file") from None
         if not hand.do(self._take_own):
             self._apart = False
             hand.end()

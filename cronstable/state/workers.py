@@ -2,7 +2,8 @@
 Threads for an operation that may hang: a bounded number, started when needed, never joined.
 
 An operation on a dead mount keeps its thread for ever.  What hangs is counted; once every thread
-does, further operations fail at once instead of piling up, until one comes back.
+does, further operations fail at once instead of piling up, until one comes back.  Where the system
+has no room for another thread those that are there serve all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ HUNG_AFTER = 30.0
 
 class StoreHung(OSError):
     """Every worker hangs in the store, so that nothing can be asked of it now."""
+
+
+class StoreShort(OSError):
+    """The system has no thread to spare for the store, which can be asked again later."""
 
 
 class StoreSlow(OSError):
@@ -68,11 +73,20 @@ class Workers:
             # One that was notified counts as idle until it wakes: what waits may outnumber them.
             if len(self._queue) <= self._idle:
                 self._lock.notify()
-            elif self._threads < self.capacity:
-                self._threads += 1
-                name = f"{self._name}-{self._threads}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
+            elif self._threads < self.capacity and not self._another() and not self._threads:
+                self._queue.pop()
+                return fail(StoreShort("no thread to spare"))
         return done
+
+    def _another(self) -> bool:
+        """Start one more thread; return whether the system had room for it."""
+        name = f"{self._name}-{self._threads + 1}"
+        try:
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        except RuntimeError:
+            return False
+        self._threads += 1
+        return True
 
     def stop(self) -> None:
         """Keep no idle thread from now on; what runs is left to itself, and more may be asked."""

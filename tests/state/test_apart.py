@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
+from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -105,6 +107,17 @@ class ApartFilesTests(FilesContract, SynchronousTestCase):
         test_signals.skip = NO_PARTS  # type: ignore[attr-defined]
         test_nobody_inherits.skip = NO_PARTS  # type: ignore[attr-defined]
         test_locks.skip = NO_PARTS  # type: ignore[attr-defined]
+
+    def test_no_room(self) -> None:
+        """Without room for a thread there is trouble with the store, as any other."""
+
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with mock.patch.object(threading.Thread, "start", refuse):
+            error = self.assertRaises(OSError, self.files.create, f"{self.base}/f", b"", False)
+        self.assertEqual(error.errno, errno.EAGAIN)
+        self.files.create(f"{self.base}/f", b"", False)
 
     def test_threads_end(self) -> None:
         """Threads that have nothing to do end, and others come when they are needed."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.trial.unittest import SynchronousTestCase, TestCase
 
 from cronstable.clock import ManualClock
-from cronstable.state.workers import HUNG_AFTER, StoreHung, StoreSlow, Workers, within
+from cronstable.state.workers import HUNG_AFTER, StoreHung, StoreShort, StoreSlow, Workers, within
 
 
 class WorkersTests(TestCase):
@@ -56,6 +59,31 @@ class WorkersTests(TestCase):
         self.assertLessEqual(most, 3)
         self.assertEqual(self.workers.inflight, 0)
         self.assertEqual(self.workers.peak, 3)
+
+    async def test_no_room(self) -> None:
+        """Without room for a thread work fails at once, for good; with room it goes on."""
+        done: list[str] = []
+        with self.no_threads():
+            for _ in range(5):
+                await self.assertFailure(self.workers.run(lambda: done.append("late")), StoreShort)
+        self.assertEqual(await self.workers.run(lambda: "went on"), "went on")
+        self.assertEqual(done, [])
+
+    async def test_no_more_room(self) -> None:
+        """The threads that are there do what there is no room for another for."""
+        first = self.workers.run(lambda: self.go_on.wait(10))
+        with self.no_threads():
+            waiting = [self.workers.run(lambda: "done") for _ in range(5)]
+        self.go_on.set()
+        self.assertEqual(await gatherResults([first, *waiting]), [True, *["done"] * 5])
+
+    @contextlib.contextmanager
+    def no_threads(self) -> Iterator[None]:
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with mock.patch.object(threading.Thread, "start", refuse):
+            yield
 
     async def test_hung(self) -> None:
         """Once every thread hangs, work fails at once; when one comes back it is done again."""
