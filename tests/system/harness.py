@@ -19,12 +19,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import attrs
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.protocol import ProcessProtocol
+from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SkipTest, TestCase
@@ -35,6 +36,8 @@ from tests.system.proc import command_line
 CHECKOUT = Path(__file__).resolve().parents[2]
 MARK = "CRONSTABLE_TEST_TREE"
 """Environment variable by which a daemon's descendants are found, whoever adopted them."""
+
+T = TypeVar("T")
 
 Kind = Literal["cronstable", "twistd"]
 
@@ -215,8 +218,9 @@ class Daemon:
         return [End(int(match[1]), match[2]) for match in found if match is not None]
 
     def wait_for_end_of(self, job: str, timeout: float = 15.0, *, count: int = 1) -> Deferred[End]:
-        """Fire with how the C{count}-th run of C{job} has ended."""
+        """Fire with how the C{count}-th run of C{job} has ended, all that it printed read."""
         line = self.wait_for_log(END.format(job=re.escape(job)), timeout, count=count)
+        line.addCallback(lambda match: Deferred.fromCoroutine(_read_once_more(match)))
         return line.addCallback(lambda match: End(int(match[1]), match[2]))
 
     def signal(self, number: int) -> None:
@@ -369,6 +373,17 @@ class Daemon:
         return f"{state}; stdout:\n" + "\n".join(
             [*self.stdout[-40:], "stderr:", *self.stderr[-80:]]
         )
+
+
+async def _read_once_more(result: T) -> T:
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    # What was written to stdout before a line of the log may be read after it; the second of two
+    # turns comes after whatever was there to read during the first.
+    for _ in range(2):
+        await deferLater(clock, 0)
+    return result
 
 
 def _new_pid_namespace() -> list[str]:
