@@ -35,6 +35,9 @@ log = logging.getLogger("cronstable")
 TRY_AGAIN = 0.25
 """Seconds after which launches without room are tried again, if no run has ended before."""
 
+WARN_AGAIN = 60.0
+"""Seconds after which launches that find no room are warned of again."""
+
 LOOK_LIMIT = 5.0
 """Seconds that naming who holds a stream may take."""
 
@@ -60,6 +63,7 @@ class LocalExecutor:
         self._signals = Turns(clock)
         self._no_room: deque[Launch] = deque()
         self._why_short = ""
+        self._warn_at = float("-inf")
         self._again: IDelayedCall | None = None
         self._again_at = 0.0
         self._look_at = float("-inf")
@@ -244,7 +248,8 @@ class LocalExecutor:
         if not launch.waited_for_room:
             launch.waited = launch.waited_for_room = True
             launch.tell("notice", "waiting", why)
-        if not self._why_short:
+        if not self._why_short and self.clock.seconds() >= self._warn_at:
+            self._warn_at = self.clock.seconds() + WARN_AGAIN
             log.warning("a job cannot be started yet: %s; it waits for room", why)
         self._why_short = why if not self._no_room else self._why_short
         self._no_room.append(launch)

@@ -72,6 +72,16 @@ class RoomTests(SynchronousTestCase):
             first.notices, [("waiting", "no descriptor to spare: Too many open files")]
         )
 
+    def test_warned_of_now_and_then(self) -> None:
+        """Room that comes and goes is warned of once a minute."""
+        self.launch("first", 1)
+        self.clock.pump([1] * 50)
+        self.launch("second", 1)
+        self.assertEqual((len(self.logged), self.executor.waiting), (1, 1))
+        self.clock.pump([1] * 10)
+        self.launch("third", 1)
+        self.assertEqual(len(self.logged), 2)
+
     def test_gives_up(self) -> None:
         """After its time a launch is not started, and the reason says what was missing."""
         patient, hasty = self.launch("patient", 60), self.launch("hasty", 5)
