@@ -128,7 +128,7 @@ class LaunchCase(TestCase):
     timeout = 30
 
     def setUp(self) -> None:
-        self.clock = SystemClock(reactor)
+        self.clock: Any = SystemClock(reactor)
         self.executor = self.make_executor()
         self.addCleanup(lambda: self.executor.stop())
         self.number = 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 
-from twisted.internet import reactor
+from twisted.internet import reactor, task
 from twisted.internet.defer import gatherResults
 
+from cronstable.clock import ManualClock
 from cronstable.executors import launch as launch_module
+from cronstable.executors.interfaces import Ended
 from cronstable.executors.local import LocalExecutor
 from cronstable.executors.spawn import Spawner
 from tests.executors.support import LaunchCase, Recorder, alive, shell, until
 
-IGNORES = "trap '' TERM; while :; do sleep 0.05; done"
+IGNORES = "trap '' TERM; echo up; while :; do sleep 0.05; done"
 
 
 def end(*commands: tuple[str, ...]) -> None:
@@ -23,7 +25,24 @@ def end(*commands: tuple[str, ...]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-class DeadlineTests(LaunchCase):
+class ByHandCase(LaunchCase):
+    """Deadlines that come when the process is ready for them, however slow the machine is."""
+
+    def by_hand(self) -> ManualClock:
+        """Launch from now on where time passes when told to."""
+        self.clock = clock = ManualClock()
+        self.executor = self.make_executor()
+        return clock
+
+    async def ended(self, run: Recorder) -> Ended:
+        """Let time pass until C{run} is over, and return how it ended."""
+        while run.result is None:
+            self.clock.advance(0.02)
+            await task.deferLater(reactor, 0.005)
+        return run.result
+
+
+class DeadlineTests(ByHandCase):
     """executionTimeout."""
 
     async def test_timeout(self) -> None:
@@ -43,39 +62,47 @@ class DeadlineTests(LaunchCase):
 
     async def test_stubborn(self) -> None:
         """What ignores SIGTERM is killed after its grace, its children with it."""
-        run = await self.run_to_end(
+        clock = self.by_hand()
+        run = self.launch(
             shell(f"sleep 31.4152 & {IGNORES}", execution_timeout=0.1, kill_timeout=0.2)
         )
-        assert run.result is not None
-        self.assertEqual((run.result.cause, run.result.status), ("timeout", -9))
-        self.assertTrue(run.result.killed)
+        await until(run.text)
+        clock.advance(0.1)
+        ended = await self.ended(run)
+        self.assertEqual((ended.cause, ended.status, ended.killed), ("timeout", -9, True))
         self.assertEqual(run.notices, [("timeout", ""), ("killing", "0.2")])
         await until(lambda: not alive("sleep", "31.4152"))
 
     async def test_clean_end_at_the_deadline(self) -> None:
         """A process that ends itself on SIGTERM keeps its status, the cause stays."""
-        run = await self.run_to_end(
-            shell("trap 'echo bye; exit 5' TERM; sleep 30 & wait", execution_timeout=0.2)
-        )
-        assert run.result is not None
-        self.assertEqual((run.result.cause, run.result.status), ("timeout", 5))
-        self.assertEqual(run.text(), "bye\n")
+        clock = self.by_hand()
+        command = "trap 'echo bye; exit 5' TERM; sleep 30 & echo up; wait"
+        run = self.launch(shell(command, execution_timeout=0.2))
+        await until(run.text)
+        clock.advance(0.2)
+        ended = await self.ended(run)
+        self.assertEqual((ended.cause, ended.status), ("timeout", 5))
+        self.assertEqual(run.text(), "up\nbye\n")
 
     async def test_survivor_of_the_group(self) -> None:
         """A child that ignores SIGTERM dies with its parent, at once."""
-        child = "(trap '' TERM; exec sleep 31.4153) &"
-        run = await self.run_to_end(
-            shell(f"{child} sleep 0.1; kill -0 $! && exec sleep 30", execution_timeout=0.3)
-        )
-        assert run.result is not None
-        self.assertEqual((run.result.cause, run.result.killed), ("timeout", False))
+        clock = self.by_hand()
+        child = "(trap '' TERM; echo up; exec sleep 31.4153) &"
+        run = self.launch(shell(f"{child} exec sleep 30", execution_timeout=0.3))
+        await until(run.text)
+        clock.advance(0.3)
+        ended = await self.ended(run)
+        self.assertEqual((ended.cause, ended.killed), ("timeout", False))
         await until(lambda: not alive("sleep", "31.4153"))
 
     async def test_open_stream_at_the_deadline(self) -> None:
         """A process that left while a helper holds its output is a timeout at the deadline."""
-        run = await self.run_to_end(shell("(sleep 31.4154 &); echo done", execution_timeout=0.5))
-        assert run.result is not None
-        self.assertEqual((run.result.cause, run.result.status), ("timeout", 0))
+        clock = self.by_hand()
+        run = self.launch(shell("(sleep 31.4154 &); echo done", execution_timeout=0.5))
+        await until(lambda: "exited" in run.calls)
+        clock.advance(0.5)
+        ended = await self.ended(run)
+        self.assertEqual((ended.cause, ended.status), ("timeout", 0))
         self.assertEqual(run.text(), "done\n")
         await until(lambda: not alive("sleep", "31.4154"))
 
@@ -83,16 +110,18 @@ class DeadlineTests(LaunchCase):
         """One that left the session holds the run no longer than the drain."""
         self.patch(launch_module, "DRAIN_LIMIT", 0.3)
         self.addCleanup(end, ("sleep", "31.4155"))
-        run = await self.run_to_end(shell("setsid -f sleep 31.4155; exit 3", execution_timeout=0.3))
-        assert run.result is not None
-        self.assertEqual((run.result.cause, run.result.status), ("timeout", 3))
-        self.assertTrue(run.result.output_cut)
+        clock = self.by_hand()
+        run = self.launch(shell("setsid -f sleep 31.4155; exit 3", execution_timeout=0.3))
+        await until(lambda: "exited" in run.calls and alive("sleep", "31.4155"))
+        clock.advance(0.3)
+        ended = await self.ended(run)
+        self.assertEqual((ended.cause, ended.status, ended.output_cut), ("timeout", 3, True))
         escapee = alive("sleep", "31.4155")
-        self.assertEqual([left.pid for left in run.result.leftovers], escapee)
-        self.assertEqual(run.result.leftovers[0].command, "sleep")
+        self.assertEqual([left.pid for left in ended.leftovers], escapee)
+        self.assertEqual(ended.leftovers[0].command, "sleep")
 
 
-class CancelTests(LaunchCase):
+class CancelTests(ByHandCase):
     """Launches that somebody ends."""
 
     async def test_cancel(self) -> None:
@@ -106,16 +135,19 @@ class CancelTests(LaunchCase):
 
     async def test_first_intent(self) -> None:
         """The first stated intent stays: a deadline after a cancel changes nothing."""
-        run = self.launch(shell(f"echo up; {IGNORES}", execution_timeout=0.3))
+        clock = self.by_hand()
+        run = self.launch(shell(IGNORES, execution_timeout=0.3))
         await until(run.text)
         self.cancel(run, 0.6)
-        ended = await run.over
+        clock.advance(0.5)
+        self.assertEqual(run.notices, [])
+        ended = await self.ended(run)
         self.assertEqual((ended.cause, ended.status, ended.killed), ("cancelled", -9, True))
         self.assertEqual(run.notices, [("killing", "0.6")])
 
     async def test_shorter_grace(self) -> None:
         """Cancelled again, the shorter grace holds."""
-        run = self.launch(shell(f"echo up; {IGNORES}"))
+        run = self.launch(shell(IGNORES))
         await until(run.text)
         self.cancel(run, 30)
         self.cancel(run, 60)
