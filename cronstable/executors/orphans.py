@@ -48,13 +48,11 @@ class OrphanReaper:
         own: Callable[[], Collection[int]],
         *,
         needed: bool | None = None,
-        proc: Path = Path("/proc"),
     ) -> None:
         self._reactor = reactor
         self._clock = clock
         self._own = own
         self._needed = platform.is_pid1() if needed is None else needed
-        self._proc = proc
         self._ended: dict[int, float] = {}
         self._timer: IDelayedCall | None = None
         self._due = 0.0
@@ -117,7 +115,7 @@ class OrphanReaper:
         now = self._clock.seconds()
         own = {*self._own(), *twisted_process.reapProcessHandlers}
         ended: dict[int, float] = {}
-        for pid in children(self._proc):
+        for pid in children():
             if pid in own or not _has_ended(pid):
                 continue
             since = self._ended.get(pid, now)

@@ -36,7 +36,6 @@ from cronstable.executors.program import (
 log = logging.getLogger("cronstable")
 
 NO_ROOM = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-STREAMS = {"stdout": 1, "stderr": 2}
 KEPT_FREE = 64
 """Descriptors left to the rest of the daemon when launches have taken all others."""
 

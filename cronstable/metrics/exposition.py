@@ -91,10 +91,7 @@ def labelled(
 
 
 def histogram_samples(
-    bounds: Sequence[float],
-    counts: Sequence[int],
-    total: float,
-    labels: tuple[tuple[str, str], ...] = (),
+    bounds: Sequence[float], counts: Sequence[int], total: float
 ) -> tuple[Sample, ...]:
     """
     Return the samples of one histogram.
@@ -105,8 +102,8 @@ def histogram_samples(
     seen = 0
     for bound, count in zip((*map(bound_text, bounds), "+Inf"), counts, strict=True):
         seen += count
-        samples.append(Sample(seen, (*labels, ("le", bound)), "_bucket"))
-    return (*samples, Sample(total, labels, "_sum"), Sample(seen, labels, "_count"))
+        samples.append(Sample(seen, (("le", bound),), "_bucket"))
+    return (*samples, Sample(total, (), "_sum"), Sample(seen, (), "_count"))
 
 
 def bound_text(bound: float) -> str:

@@ -20,7 +20,7 @@ from cronstable.reports.trouble import ReportFailed
 from cronstable.reports.variables import Variables, masked, shell_variables
 from cronstable.runs.redact import Masker
 
-Kind = Literal["mail", "sentry", "shell", "webhook", "push", "eventlog"]
+Kind = Literal["mail", "sentry", "shell", "webhook", "push"]
 
 TOTAL = 60.0
 """Seconds that a mail or a request may take in all, from its turn to its last attempt."""
@@ -35,8 +35,8 @@ _MAKING_AT_ONCE = 2
 _READING_AT_ONCE = 64
 
 
-def active(report: Report, windows: bool = False) -> tuple[Kind, ...]:
-    """Return the kinds that C{report} configures; the event log exists on Windows only."""
+def active(report: Report) -> tuple[Kind, ...]:
+    """Return the kinds that C{report} configures; the event log is one of Windows only."""
     mail = report.mail
     kinds: tuple[tuple[Kind, object], ...] = (
         ("mail", mail.sender and mail.to),
@@ -44,7 +44,6 @@ def active(report: Report, windows: bool = False) -> tuple[Kind, ...]:
         ("shell", _command(report.shell.command)),
         ("webhook", report.webhook.url.configured),
         ("push", report.push.enabled),
-        ("eventlog", windows and report.eventlog.enabled),
     )
     return tuple(kind for kind, wanted in kinds if wanted)
 
@@ -138,7 +137,6 @@ class Deliveries:
             "shell": self._shell,
             "webhook": self._webhook,
             "push": self._push,
-            "eventlog": self._eventlog,
         }
 
     async def deliver(self, kind: Kind, notice: Notice) -> None:
@@ -278,9 +276,6 @@ class Deliveries:
 
     async def _push(self, notice: Notice, values: _Values, masker: Masker) -> None:
         raise ReportFailed("push is not served by this release")
-
-    async def _eventlog(self, notice: Notice, values: _Values, masker: Masker) -> None:
-        raise ReportFailed("the event log is not served by this release")
 
     async def _post(self, request: Any, what: str, within: float) -> None:
         from cronstable.reports.http import HttpClient

@@ -27,19 +27,15 @@ VERDICTS = ("success", "failure")
 MOST_HELD = 100
 """Rows of one job that may wait until it is known what the job owes."""
 
-Mask = Callable[[FinishedRun, str], str]
-
-
 class Ledger:
     """Writes finished runs and reads them back."""
 
-    def __init__(self, store: StoreService, mask: Mask | None = None) -> None:
+    def __init__(self, store: StoreService) -> None:
         self.waits: Callable[[JobConfig], bool] = lambda job: False
         """Whether rows of a job wait until L{release}."""
         self.gave_up: Callable[[str], object] = self.release
         """Told of a job of which too many rows wait; it releases them."""
         self._store = store
-        self._mask = mask or archive_mask
         self._held: dict[str, list[Callable[[], object]]] = {}
 
     def finished(self, run: FinishedRun) -> None:
@@ -121,7 +117,7 @@ class Ledger:
 
         def write(store: Store) -> object:
             if job.redact_archived_secrets:
-                lines = rows.archive_lines(run, lambda text: self._mask(run, text))
+                lines = rows.archive_lines(run, lambda text: archive_mask(run, text))
             else:
                 lines = rows.archive_lines(run)
             row = rows.archive_of(run, lines, job.redact_archived_secrets)

@@ -8,7 +8,6 @@ docs/executors.md, "Output", tells users so.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,12 +22,7 @@ _NAMES = {1: "standard output", 2: "standard error"}
 class Mirror:
     """Writes blocks to descriptors, in order for each file."""
 
-    def __init__(
-        self,
-        reactor: Any,
-        descriptors: Mapping[int, int] | None = None,
-        is_terminal: Callable[[int], bool] = os.isatty,
-    ) -> None:
+    def __init__(self, reactor: Any, descriptors: Mapping[int, int] | None = None) -> None:
         """
         C{descriptors} says where the targets 1 and 2 go, by default to themselves.
         """
@@ -36,9 +30,7 @@ class Mirror:
         for target, descriptor in (descriptors or {1: 1, 2: 2}).items():
             same = (known for known in self._writers.values() if known.writes_to(descriptor))
             name = _NAMES.get(target, f"descriptor {target}")
-            self._writers[target] = next(same, None) or Writer(
-                reactor, descriptor, name, is_terminal
-            )
+            self._writers[target] = next(same, None) or Writer(reactor, descriptor, name)
 
     def write(self, target: int, block: bytes) -> bool:
         """

@@ -43,14 +43,11 @@ class Writer:
     The thread starts when it is needed first.
     """
 
-    def __init__(
-        self, reactor: Any, descriptor: int, name: str, is_terminal: Callable[[int], bool]
-    ) -> None:
+    def __init__(self, reactor: Any, descriptor: int, name: str) -> None:
         self.thread: threading.Thread | None = None
         self._reactor = reactor
         self._descriptor = descriptor
         self._name = name
-        self._is_terminal = is_terminal
         self._terminal: bool | None = None
         self._sink: bool | None = None
         self._poll: Any = None
@@ -173,7 +170,7 @@ class Writer:
 
     def _to_terminal(self) -> bool:
         if self._terminal is None:
-            self._terminal = self._is_terminal(self._descriptor)
+            self._terminal = os.isatty(self._descriptor)
         return self._terminal
 
     def _run(self) -> None:

@@ -12,6 +12,8 @@ from cronstable.state.store import Store
 from cronstable.state.tree import names_in
 
 MOST_DOCUMENTS = 5000
+"""Documents of one namespace that one look reads."""
+
 MOST_BYTES = 4 << 20
 """Bytes of record files that one look reads; a single record may be longer."""
 
@@ -25,17 +27,17 @@ class Found:
     complete: bool = True
 
 
-def documents(store: Store, namespace: str, most: int = MOST_DOCUMENTS) -> Found:
+def documents(store: Store, namespace: str) -> Found:
     """
-    Return the first C{most} documents of a namespace, sorted by key; an unreadable one is left out.
+    Return the first documents of a namespace, sorted by key; an unreadable one is left out.
 
     Raises OSError if the namespace cannot be listed.
     """
     directory = store.tree.path("docs", names.token(namespace))
     files = sorted(file for file in names_in(store.tree.files, directory) if file.endswith(BODY))
     found: list[tuple[str, Data]] = []
-    complete = len(files) <= most
-    for file in files[:most]:
+    complete = len(files) <= MOST_DOCUMENTS
+    for file in files[:MOST_DOCUMENTS]:
         try:
             body = opened(store.tree.files.read(f"{directory}/{file}"))
         except FileNotFoundError:
@@ -47,23 +49,23 @@ def documents(store: Store, namespace: str, most: int = MOST_DOCUMENTS) -> Found
     return Found(tuple(sorted(found, key=lambda item: item[0])), complete)
 
 
-def records(store: Store, stream: str, limit: int, most_bytes: int = MOST_BYTES) -> Found:
+def records(store: Store, stream: str, limit: int) -> Found:
     """
     Return the newest C{limit} records of a stream, newest first, fewer where they are large.
 
     Raises OSError if the stream cannot be listed, L{Unreadable} if nothing of it can be read.
     """
     files = store.records.files(names.token(stream))
-    fitting = _fitting(store, stream, files, limit, most_bytes)
+    fitting = _fitting(store, stream, files, limit)
     items = store.records.items(stream, fitting)
     if not items and store.records.files(names.token(stream)):
         raise Unreadable(stream, "none of its records can be read")
     return Found(tuple(reversed(items)), complete=fitting >= min(limit, len(files)))
 
 
-def _fitting(store: Store, stream: str, files: list[str], limit: int, most_bytes: int) -> int:
-    """Return how many of the newest records have no more than C{most_bytes} together."""
-    left = most_bytes
+def _fitting(store: Store, stream: str, files: list[str], limit: int) -> int:
+    """Return how many of the newest records have no more than L{MOST_BYTES} together."""
+    left = MOST_BYTES
     count = 0
     for file in reversed(files[-limit:]):
         try:

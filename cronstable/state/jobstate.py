@@ -24,10 +24,10 @@ class BadScope(StoreError, ValueError):
 
 
 class TooLarge(StoreError, ValueError):
-    """A value or payload of C{size} bytes, where C{limit} are allowed."""
+    """A value of C{size} bytes, where C{limit} are allowed."""
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
-        super().__init__(f"{what} has {size} bytes, {limit} are allowed")
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the value has {size} bytes, {limit} are allowed")
         self.size = size
         self.limit = limit
 
@@ -160,17 +160,13 @@ def release(store: Store, scope: str, key: str) -> bool:
     return _delete(store, f"idem/{_scope(scope)}", key)
 
 
-def artifact_put(
-    store: Store, scope: str, name: str, payload: bytes, max_bytes: int = 0
-) -> Artifact:
+def artifact_put(store: Store, scope: str, name: str, payload: bytes) -> Artifact:
     """
-    Publish a payload under a name; raises L{TooLarge}.
+    Publish a payload under a name.
 
     The payload is in place before the record that names it, and is put again if a sweep took it
     in between.
     """
-    if 0 < max_bytes < len(payload):
-        raise TooLarge("the artifact", len(payload), max_bytes)
     stream = artifacts(_scope(scope))
     artifact = _publish(store, stream, name, store.blobs.put(payload), len(payload))
     if store.blobs.stat(artifact.sha256) is None:
@@ -240,7 +236,7 @@ def _scope(scope: str) -> str:
 def _check_value(value: object, max_bytes: int) -> None:
     size = len(to_text(value, around=2).encode("utf-8"))
     if 0 < max_bytes < size:
-        raise TooLarge("the value", size, max_bytes)
+        raise TooLarge(size, max_bytes)
 
 
 def _is_held(claim: Data, now: float) -> bool:

@@ -37,7 +37,6 @@ class Upkeep:
         self._store = store
         self._manifest_at: float | None = None
         self._collect_at = clock.seconds()
-        self._collecting = False
 
     def begin(self, names: Names, job_set_id: str) -> None:
         """A store has come up: say what this node uses."""
@@ -50,7 +49,7 @@ class Upkeep:
         now = self._clock.seconds()
         if self._manifest_at is not None and now - self._manifest_at >= MANIFEST_EVERY:
             self._manifest(names, job_set_id)
-        if now >= self._collect_at and not self._collecting:
+        if now >= self._collect_at:
             self._collect_at = now + COLLECT_EVERY
             await self._collect(names)
 
@@ -65,7 +64,6 @@ class Upkeep:
         if config is None or config.gc_grace <= 0:
             return
         grace = float(config.gc_grace)
-        self._collecting = True
         try:
             done = await self._store.ask(
                 lambda store: collect(store, names, grace), bound=COLLECT_BOUND
@@ -73,8 +71,6 @@ class Upkeep:
         except TROUBLE as error:
             log.warning("state: garbage collection failed: %s", error)
             return
-        finally:
-            self._collecting = False
         if done.deferred is not None:
             log.info("state: garbage collection deferred: %s", done.deferred)
         else:

@@ -52,9 +52,8 @@ class ApiRequest(PlainRequest):
         self.content = io.BytesIO()
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - the name is Twisted's
-        """Keep a piece of the body, up to the limit of the site."""
-        site: ApiSite = self._channel.site
-        if self.oversize or self.content.tell() + len(data) > site.body_limit:
+        """Keep a piece of the body, up to its limit."""
+        if self.oversize or self.content.tell() + len(data) > BODY_LIMIT:
             self.oversize = True
             return
         self.content.write(data)
@@ -111,11 +110,11 @@ class ApiRequest(PlainRequest):
                 return _quality(parameters) > 0
         return False
 
-    def json_object(self, limit: int = BODY_LIMIT) -> dict[str, Any]:
-        """Return the body as a JSON object, {} when there is none; L{Refused} if it is no such."""
+    def json_object(self) -> dict[str, Any]:
+        """Return the body as a JSON object, {} when there is none; raises L{Refused}."""
         raw = self.content.getvalue()
-        if self.oversize or len(raw) > limit:
-            raise Refused(400, f"request body is larger than {limit} bytes")
+        if self.oversize:
+            raise Refused(400, f"request body is larger than {BODY_LIMIT} bytes")
         if not raw.strip():
             return {}
         try:
@@ -155,9 +154,8 @@ class ApiSite(PlainSite):
     reactor: Any
     resource: Any
 
-    def __init__(self, resource: IResource, reactor: Any, body_limit: int = BODY_LIMIT) -> None:
+    def __init__(self, resource: IResource, reactor: Any) -> None:
         super().__init__(resource, ApiRequest, reactor, log)
-        self.body_limit = body_limit
 
     def retire_connections(self) -> None:
         """Let every open connection end with the request that it serves."""

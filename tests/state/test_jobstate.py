@@ -178,13 +178,6 @@ class ArtifactTests(SynchronousTestCase):
         (record,) = store.records.read("artifacts/s")
         self.assertEqual(record, {"name": "n", "sha256": put.sha256, "size": 3, "at": 5.5})
 
-    def test_too_large(self) -> None:
-        """A payload over the limit leaves nothing."""
-        store = memory_store()
-        call = lambda: jobstate.artifact_put(store, "s", "n", b"abc", 2)  # noqa: E731
-        self.assertRaises(jobstate.TooLarge, call)
-        self.assertEqual(store.tree.files.names("/state/default/blobs"), [])
-
     def test_in_pieces(self) -> None:
         """A payload that came in pieces is recorded as one that came at once."""
         store = memory_store()

@@ -338,7 +338,7 @@ class DocumentTests(StateCase):
 
     def test_most(self) -> None:
         """A namespace with very many documents is told in part."""
-        self.patch(inspection.documents, "__defaults__", (1,))
+        self.patch(inspection, "MOST_DOCUMENTS", 1)
         shown = self.get("/state/documents?ns=kv/state-user")
         self.assertEqual((len(shown["documents"]), shown["truncated"]), (1, True))
 
@@ -374,11 +374,11 @@ class RecordTests(StateCase):
         """Records that are large together are told in part, one of them always."""
         for number in range(5):
             self.api.store.records.append("runs/a", {"n": number, "text": "x" * 1000})
-        self.patch(inspection.records, "__defaults__", (2500,))
+        self.patch(inspection, "MOST_BYTES", 2500)
         shown = self.get("/state/records?stream=runs/a")
         self.assertEqual([each["n"] for each in shown["records"]], [4, 3])
         self.assertEqual(shown["truncated"], True)
-        self.patch(inspection.records, "__defaults__", (10,))
+        self.patch(inspection, "MOST_BYTES", 10)
         self.assertEqual(len(self.get("/state/records?stream=runs/a")["records"]), 1)
 
     def test_whole_answer_says_nothing(self) -> None:
