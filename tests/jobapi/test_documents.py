@@ -150,6 +150,14 @@ class CursorTests(DocumentCase):
         self.assertEqual(answer.status, 409)
         for part in ("'c'", "text", "a number", "force"):
             self.assertIn(part, answer.error)
+        for value, kind in (
+            (None, "null"),
+            (True, "a truth value"),
+            ([], "a list"),
+            ({}, "an obj"),
+        ):
+            answer = self.world.post("/v1/cursor/advance", {"name": "c", "value": value})
+            self.assertIn(f"advanced with {kind}", answer.error)
 
     def test_value(self) -> None:
         """A value must be sent, null too; the limits are those of keys."""

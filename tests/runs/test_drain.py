@@ -47,3 +47,15 @@ class DrainTests(SynchronousTestCase):
         world.executor.live[0].exit(1)
         self.successResultOf(drained)
         self.successResultOf(world.runs.when_drained())
+
+    def test_waiting(self) -> None:
+        """Who waits for an answer when a stop begins is refused, wherever the request stands."""
+        never: Deferred[None] = Deferred()
+        world = World(NOON, job("a"), judgements={"overlap": lambda request, job: never})
+        tickets = [world.runs.start_now("a") for _ in range(3)]
+        self.assertEqual([ticket.decision for ticket in tickets], [None] * 3)
+        world.runs.quiesce()
+        told = [ticket.decision for ticket in tickets]
+        self.assertEqual([each and each.kind for each in told], ["refused"] * 3)
+        self.assertEqual([each and each.reason for each in told[1:]], ["shutdown"] * 2)
+        self.successResultOf(world.runs.when_drained())

@@ -204,6 +204,17 @@ class WriteTests(LedgerCase):
             (kept,) = world.records("logs/job")
             self.assertEqual([each["line"] for each in kept["lines"]], shown)
 
+    def test_archive_of_one_stream(self) -> None:
+        """A stream that is not captured has no lines, and takes none from the other."""
+        world = self.next(
+            job("job", archive_output=True, capture_stdout=True, capture_stderr=False)
+        )
+        world.runs.start_now("job")
+        world.executor.live[0].observer.output("stdout", b"one\n")
+        world.executor.live[0].exit()
+        (kept,) = world.records("logs/job")
+        self.assertEqual(kept["lines"], [{"stream": "stdout", "line": "one\n"}])
+
     def test_no_archive(self) -> None:
         """A job with saveLimit 0 has nothing to archive."""
         world = self.next(job("job", archive_output=True, save_limit=0, capture_stdout=True))
