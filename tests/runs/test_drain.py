@@ -10,6 +10,8 @@ from tests.fakes import job
 from tests.runs.test_scheduler import NOON
 from tests.runs.world import World
 
+REFUSED = ("refused", "shutdown")
+
 
 class Told:
     """A reporter that keeps what it is asked to report."""
@@ -58,4 +60,16 @@ class DrainTests(SynchronousTestCase):
         told = [ticket.decision for ticket in tickets]
         self.assertEqual([each and each.kind for each in told], ["refused"] * 3)
         self.assertEqual([each and each.reason for each in told[1:]], ["shutdown"] * 2)
+        self.successResultOf(world.runs.when_drained())
+
+    def test_waiting_behind_a_replacement(self) -> None:
+        """So is who waits behind a start that waits for the run that it replaces."""
+        world = World(NOON, job("a", concurrency_policy="Replace"))
+        world.executor.on_cancel = lambda launch: None
+        tickets = [world.runs.start_now("a") for _ in range(3)]
+        self.assertEqual([each.decision and each.decision.kind for each in tickets[1:]], [None] * 2)
+        world.runs.quiesce()
+        world.executor.live[0].exit(-15)
+        told = [ticket.decision for ticket in tickets[1:]]
+        self.assertEqual([each and (each.kind, each.reason) for each in told], [REFUSED] * 2)
         self.successResultOf(world.runs.when_drained())
