@@ -88,7 +88,7 @@ def record_of(job: str, row: Mapping[str, Any]) -> RunRecord | None:
         finished_at=finished_at,
         exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
         started_at=from_text(row.get("started_at")),
-        duration=_number(row.get("duration")),
+        duration=number(row.get("duration")),
         fail_reason=_maybe_text(row.get("fail_reason")),
         skip_reason=_maybe_text(row.get("skip_reason")),
         usage=_usage(row.get("resources")),
@@ -161,8 +161,8 @@ def resources(usage: Usage, series: bool = True) -> Row:
 def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    user, system = _number(value.get("cpu_user_seconds")), _number(value.get("cpu_system_seconds"))
-    rss, samples = _number(value.get("max_rss_bytes")), _number(value.get("samples"))
+    user, system = number(value.get("cpu_user_seconds")), number(value.get("cpu_system_seconds"))
+    rss, samples = number(value.get("max_rss_bytes")), number(value.get("samples"))
     return Usage(
         user or 0.0,
         system or 0.0,
@@ -176,7 +176,7 @@ def _series(value: Any) -> tuple[tuple[float, float, int], ...]:
     points = []
     for point in value if isinstance(value, list) else ():
         if isinstance(point, list) and len(point) == 3:
-            at, percent, rss = (_number(part) for part in point)
+            at, percent, rss = (number(part) for part in point)
             if at is not None and percent is not None and rss is not None:
                 points.append((at, percent, int(rss)))
     return tuple(points)
@@ -213,11 +213,11 @@ def _check_of(value: Any) -> Verification | None:
         fail_reason=_maybe_text(value.get("fail_reason")),
         started_at=started,
         finished_at=finished,
-        duration=_number(value.get("duration")) or 0.0,
+        duration=number(value.get("duration")) or 0.0,
         stdout=_maybe_text(value.get("stdout")) or "",
         stderr=_maybe_text(value.get("stderr")) or "",
-        stdout_discarded=int(_number(value.get("stdout_discarded")) or 0),
-        stderr_discarded=int(_number(value.get("stderr_discarded")) or 0),
+        stdout_discarded=int(number(value.get("stdout_discarded")) or 0),
+        stderr_discarded=int(number(value.get("stderr_discarded")) or 0),
         output_truncated=value.get("output_truncated") is True,
     )
 
@@ -250,7 +250,7 @@ def caps(report: CapsReport) -> Row:
 def _limits_of(value: Any) -> CapsReport | None:
     if not isinstance(value, dict):
         return None
-    peak = _number(value.get("peak_memory_bytes"))
+    peak = number(value.get("peak_memory_bytes"))
     names = value.get("unenforced")
     return CapsReport(
         enforced=value.get("enforced") is True,
@@ -259,9 +259,9 @@ def _limits_of(value: Any) -> CapsReport | None:
         reason=_maybe_text(value.get("reason")),
         refused=value.get("refused") is True,
         memory_exceeded=value.get("memory_exceeded") is True,
-        process_limit_hits=int(_number(value.get("process_limit_hits")) or 0),
+        process_limit_hits=int(number(value.get("process_limit_hits")) or 0),
         peak_memory=None if peak is None else int(peak),
-        cpu_throttled=_number(value.get("cpu_throttled_seconds")),
+        cpu_throttled=number(value.get("cpu_throttled_seconds")),
     )
 
 
@@ -269,15 +269,15 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 6)
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
     """Return a finite number, None for anything else that a foreign or damaged row may hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
-        number = float(value)
+        found = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return found if math.isfinite(found) else None
 
 
 def _maybe_text(value: Any) -> str | None:

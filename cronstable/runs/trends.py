@@ -6,13 +6,13 @@ docs/http-api.md, "Trends", specifies the windows.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cronstable.executors.interfaces import Usage
+from cronstable.runs.rows import number
 from cronstable.state import names, streams
 from cronstable.state.errors import Unreadable
 from cronstable.state.folds import stands_at
@@ -131,21 +131,15 @@ def _run_of(row: Mapping[str, Any]) -> LedgerRun | None:
     outcome, at = row.get("outcome"), stands_at(row)
     if at is None or not isinstance(outcome, str):
         return None
-    return LedgerRun(outcome, at, _number(row.get("duration")), _usage_of(row.get("resources")))
+    return LedgerRun(outcome, at, number(row.get("duration")), _usage_of(row.get("resources")))
 
 
 def _usage_of(resources: Any) -> Usage | None:
     if not isinstance(resources, dict):
         return None
-    rss = _number(resources.get("max_rss_bytes"))
+    rss = number(resources.get("max_rss_bytes"))
     return Usage(
-        _number(resources.get("cpu_user_seconds")) or 0.0,
-        _number(resources.get("cpu_system_seconds")) or 0.0,
+        number(resources.get("cpu_user_seconds")) or 0.0,
+        number(resources.get("cpu_system_seconds")) or 0.0,
         None if rss is None else int(rss),
     )
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)

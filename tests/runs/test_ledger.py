@@ -101,6 +101,7 @@ class RowTests(SynchronousTestCase):
         read = rows.record_of("job", {**good, "duration": math.inf, "exit_code": 10**400})
         assert read is not None
         self.assertIs(read.duration, None)
+        self.assertIs(rows.record_of("job", {**good, "duration": True}).duration, None)  # type: ignore[union-attr]
         for row in ({}, {"outcome": "success"}, {"outcome": "odd", "finished_at": to_text(NOON)}):
             self.assertIsNone(rows.record_of("job", row))
         read = rows.record_of("job", {**good, "exit_code": "3", "fail_reason": 5, "resources": 1})
