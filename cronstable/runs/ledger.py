@@ -27,6 +27,7 @@ VERDICTS = ("success", "failure")
 MOST_HELD = 100
 """Rows of one job that may wait until it is known what the job owes."""
 
+
 class Ledger:
     """Writes finished runs and reads them back."""
 

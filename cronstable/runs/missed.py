@@ -89,7 +89,7 @@ def owed(
 
 
 def before(schedule: Schedule, began: float) -> float:
-    """Return the instant after which slots count, that of a run which began at C{began} included."""
+    """Return after which instant slots count, that of a run begun at C{began} among them."""
     slot = schedule.previous(math.floor(began) + 1)
     return began if slot is None or began - slot > LATEST_START else slot - 1.0
 
