@@ -3,6 +3,7 @@ The next-fire index: which slots are due, told once each.
 
 Pure: it is given the time and answers what is due.  Jobs that are due at the same instant come
 out in configuration order.  A slot that was given out cannot come again within its epoch.
+docs/catchup.md, "When slots count as missed", tells what becomes of those that are late.
 """
 
 from __future__ import annotations

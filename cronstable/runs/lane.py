@@ -4,6 +4,8 @@ A lane per job: one launch of the job at a time.
 Gates may take time, so requests for one job are served one after another, from the first gate
 until the run is registered.  Under Replace a newer request takes over an older one that still
 waits; under Forbid a scheduled one that finds another waiting is skipped.
+
+docs/runs.md tells users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""One run's life: it listens to its executor, and says once how it ended."""
+"""
+One run's life: it listens to its executor, and says once how it ended.
+
+docs/runs.md tells users of it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 Writes to one file that may be slow, full, or gone, without ever holding up the reactor.
 
 What is surely taken at once is written at once; for the rest there is a thread.  What it has not
-taken yet is bounded: whoever writes is told to wait.
+taken yet is bounded: whoever writes is told to wait.  docs/executors.md, "Output", tells users so.
 """
 
 from __future__ import annotations

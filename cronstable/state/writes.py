@@ -8,6 +8,8 @@ what it has not begun is given to them.
 
 When too many wait, those that matter least are shed first: in-flight pairs that were never
 written go together, run records and retries go last.
+
+docs/durability.md, "When the store does not answer", tells an operator.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ SHED_FIRST: tuple[Kind, ...] = (
 )
 
 MOST_PENDING = 8192
+"""Writes that may wait."""
+
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of output that may wait to be archived; a store that hangs must not fill the memory."""
 

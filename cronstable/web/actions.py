@@ -26,7 +26,10 @@ DEFAULT_PAUSE = 3600
 """Seconds that a pause lasts where nothing is said."""
 
 NOTE_LENGTH = 500
+"""Characters that the note of a pause may have."""
+
 NAME_LENGTH = 100
+"""Characters that the name of who pauses or resumes may have."""
 
 GRACE = 2.0
 """Seconds beyond the kill timeout that a cancel waits for the runs of a job to be recorded."""

@@ -21,7 +21,11 @@ from cronstable.web.slices import sliced
 from cronstable.web.timed import Timed
 
 AHEAD = 14
+"""Days that a calendar looks ahead where nothing is said."""
+
 PER_JOB = 100
+"""Fires of one job in a calendar where nothing is said."""
+
 ICALENDAR = "text/calendar; charset=utf-8"
 
 

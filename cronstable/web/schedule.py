@@ -34,7 +34,10 @@ from cronstable.web.sending import stepped
 from cronstable.web.timed import Timed
 
 PREVIEWED = 12
+"""Fires that a preview shows where nothing is said."""
+
 WINDOW = 24
+"""Hours that pressure looks ahead where nothing is said."""
 
 
 def register(app: Klein, context: Context) -> None:

@@ -21,7 +21,10 @@ from cronstable.web.routing import get
 from cronstable.web.slices import sliced
 
 DEFAULT_LIMIT = 200
+"""Entries in an answer where nothing is said."""
+
 MOST = 10_000
+"""The same, whatever is said."""
 
 
 def register(app: Klein, context: Context) -> None:
