@@ -162,6 +162,16 @@ class RetryTests(SynchronousTestCase):
         self.assertEqual(len(world.started("a")), 1)
         self.assertEqual(self.reports.sent, [])
 
+    def test_success_of_an_earlier_run(self) -> None:
+        """An earlier run that succeeds late ends nothing of a later one that still runs."""
+        world = self.world(job("a", "* * * * *", retry=THREE))
+        world.advance(70)
+        earlier, later = world.executor.live
+        earlier.exit(0)
+        later.exit(1)
+        pending = world.runs.pending_retry("a")
+        self.assertEqual(pending and pending.attempt, 1)
+
     def test_pause_defers(self) -> None:
         """A due retry of a paused job waits; a resume asks for it again at once."""
         world = self.world(job("a", ONCE_A_DAY, retry=RetryPolicy(3, 5.0, 300.0, 2.0)))
