@@ -16,9 +16,10 @@ import secrets
 import stat
 import tarfile
 import zlib
+from collections import deque
 from collections.abc import Iterator
-from io import BytesIO
-from typing import BinaryIO, Literal
+from itertools import chain
+from typing import IO, BinaryIO, Literal
 
 import attrs
 
@@ -31,17 +32,30 @@ from cronstable.state.tree import KEPT_AREAS, Sync, Tree
 log = logging.getLogger("cronstable.state")
 
 
+PIECE = 1 << 20
+"""Bytes of a file that are in memory at once; no lease is as large."""
+
+
 class BadArchive(Exception):
     """A file that is no whole backup; the text names it and says why."""
 
 
 @attrs.frozen
 class StoredFile:
-    """One file of a store: its path below the namespace directory, and its bytes."""
+    """
+    One file of a store: its path below the namespace directory, its size, and its bytes.
+
+    The bytes can be read once, and only before the next file is asked for.
+    """
 
     path: str
-    data: bytes
+    size: int
+    content: IO[bytes]
     modified: float = 0.0
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes, a few at a time: a payload may be larger than the memory."""
+        return iter(lambda: self.content.read(PIECE), b"")
 
 
 @attrs.frozen
@@ -76,8 +90,9 @@ def stored_files(root: str) -> Iterator[StoredFile]:
                             log.warning("state: left out %s: it is no file", path)
                         continue
                     with open(path, "rb") as file:
-                        modified = os.fstat(file.fileno()).st_mtime
-                        yield StoredFile(os.path.relpath(path, root), file.read(), modified)
+                        status = os.fstat(file.fileno())
+                        place = os.path.relpath(path, root)
+                        yield StoredFile(place, status.st_size, file, status.st_mtime)
 
 
 def is_populated(root: str) -> bool:
@@ -132,13 +147,13 @@ def _target_of(output: str) -> str:
 
 def _fill(raw: BinaryIO, root: str) -> int:
     count = 0
-    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+    with tarfile.open(fileobj=raw, mode="w:gz", compresslevel=6) as tar:
         for stored in stored_files(root):
             member = tarfile.TarInfo(stored.path.replace(os.sep, "/"))
-            member.size = len(stored.data)
+            member.size = stored.size
             member.mtime = int(stored.modified)
             member.mode = FILE_MODE
-            tar.addfile(member, BytesIO(stored.data))
+            tar.addfile(member, stored.content)
             count += 1
     return count
 
@@ -151,8 +166,13 @@ def verify_archive(archive: str) -> None:
     """
     if not stat.S_ISREG(os.stat(archive).st_mode):
         raise BadArchive(f"{archive} is not a regular file, and an archive is read twice")
-    found = [stored is not None for stored in archived_files(archive)]
-    if found and not any(found):
+    members = belonging = 0
+    for stored in archived_files(archive):
+        members += 1
+        if stored is not None:
+            belonging += 1
+            deque(stored.pieces(), maxlen=0)
+    if members and not belonging:
         raise BadArchive(
             f"{archive} holds nothing of a store: members are named like records/..., from the"
             " directory of the namespace on"
@@ -176,7 +196,7 @@ def archived_files(archive: str) -> Iterator[StoredFile | None]:
                     if place is None or content is None:
                         yield None
                     else:
-                        yield StoredFile(place, content.read())
+                        yield StoredFile(place, member.size, content)
             while unzipped.read(1 << 20):
                 pass  # Only at its very end does an archive tell whether it is whole.
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -217,26 +237,27 @@ def put_files(tree: Tree, files: Iterator[StoredFile | None], merge: bool) -> Co
             continue
         if merge and stored.path.endswith(LOCK):
             continue
-        if merge and stored.path.endswith(LEASE) and not _may_replace(tree, stored):
+        first = stored.content.read(PIECE)
+        if merge and stored.path.endswith(LEASE) and not _may_replace(tree, stored.path, first):
             leases_kept += 1
             continue
         target = tree.path(*stored.path.split(os.sep))
         tree.make_directory(os.path.dirname(target))
-        tree.write("name", target, stored.data, Sync(file=False, directory=False))
+        tree.write_pieces("name", target, chain((first,), stored.pieces()), Sync(False, False))
         written += 1
     # One flush of everything instead of two for each of thousands of files.
     os.sync()
     return Copied(written, leases_kept, left_out)
 
 
-def _may_replace(tree: Tree, stored: StoredFile) -> bool:
-    """Return whether a lease is provably not older than the one that is there."""
+def _may_replace(tree: Tree, path: str, raw: bytes) -> bool:
+    """Return whether the lease in C{raw} is provably not older than the one that is there."""
     try:
-        present = tree.files.read(tree.path(*stored.path.split(os.sep)))
+        present = tree.files.read(tree.path(*path.split(os.sep)))
     except FileNotFoundError:
         return True
     try:
-        return lease_in(stored.data).fence >= lease_in(present).fence
+        return lease_in(raw).fence >= lease_in(present).fence
     except Malformed:
         return False
 

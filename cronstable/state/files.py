@@ -176,6 +176,9 @@ class OsFiles:
         descriptor = os.open(path, _APPEND)
         try:
             _write_all(descriptor, data)
+        except OSError as error:
+            error.filename = error.filename or path
+            raise
         finally:
             os.close(descriptor)
 

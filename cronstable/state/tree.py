@@ -169,6 +169,18 @@ class Tree:
             raise
         self._in_place(kind, target, sync)
 
+    def write_pieces(self, kind: str, target: str, pieces: Iterator[bytes], sync: Sync) -> None:
+        """Do as L{write} does, with bytes that need not be in memory at once."""
+        temporary = self.temporary()
+        try:
+            self.begin(temporary, next(pieces, b""), False)
+            for piece in pieces:
+                self.files.append(temporary, piece)
+            self.move_in(kind, temporary, target, sync)
+        except BaseException:
+            self.discard(temporary)
+            raise
+
     def move_in(self, kind: str, temporary: str, target: str, sync: Sync) -> None:
         """Put a temporary file that L{begin} made at C{target}, as L{write} does with bytes."""
         if sync.file:

@@ -238,10 +238,12 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
     def test_trouble_names_the_file(self) -> None:
         """An error that comes after a file was opened says which file that was."""
         os.mkdir(f"{self.base}/d")
+        OsFiles().create(f"{self.base}/g", b"", False)
         self.patch(os, "write", raise_full)
         for path, act in (
             (f"{self.base}/d", lambda: OsFiles().read(f"{self.base}/d")),
             (f"{self.base}/f", lambda: OsFiles().create(f"{self.base}/f", b"x", True)),
+            (f"{self.base}/g", lambda: OsFiles().append(f"{self.base}/g", b"x")),
         ):
             with self.assertRaises(OSError) as raised:
                 act()
