@@ -143,7 +143,8 @@ class CatchUp:
         ahead = saved.beyond(now)
         if ahead:
             self._debts.setdefault(job.name, Debt()).ahead = ahead
-        stretches = saved.owed(until, now) or self._first_ever(job, saved, until)
+        owed = saved.owed_once if job.on_missed == "run-once" else saved.owed
+        stretches = owed(until, now) or self._first_ever(job, saved, until)
         owes = self._owe(job, EPOCH, stretches, saved.pauses, first=True)
         if not owes and not self._begin(job.name) and saved.open is not None:
             self._write(job.name, checkpoints.closed(now))

@@ -37,6 +37,8 @@ class Saved:
     pauses: tuple[Stretch, ...] = ()
     cut: float | None = None
     """When the first run began that was cut and is owed; told where nothing has ever finished."""
+    started: float | None = None
+    """The latest start of a run that has finished."""
 
     def owed(self, until: float, now: float = math.inf) -> list[Stretch]:
         """
@@ -57,6 +59,11 @@ class Saved:
             accounted.append(self.watermark)
         return joined([*past, Stretch(max(accounted), until)] if accounted else [])
 
+    def owed_once(self, until: float, now: float) -> list[Stretch]:
+        """Return the stretches for which a start after them would do, and none has been."""
+        done = -math.inf if self.started is None else self.started
+        return joined(Stretch(max(each.after, done), each.until) for each in self.owed(until, now))
+
     def beyond(self, now: float) -> list[Stretch]:
         """Return what of the stretches that were noted as owed lies beyond C{now}."""
         saved = None if self.open is None else _stretches(self.open.get("windows"))
@@ -70,7 +77,9 @@ def read(store: Store, job: str, now: float) -> Saved:
     newest = max((each for row in rows if (each := folds.finished(row)) is not None), default=None)
     pauses = pauses_of(store.records.read(streams.paused(job)))
     cut = _first_cut(rows) if newest is None else None
-    return Saved(mark.instant, mark.ahead, newest, newest_open(store, job), pauses, cut)
+    started = _last_start(rows, now)
+    opened = newest_open(store, job)
+    return Saved(mark.instant, mark.ahead, newest, opened, pauses, cut, started)
 
 
 def newest_open(store: Store, job: str) -> Record | None:
@@ -112,6 +121,15 @@ def _first_cut(rows: Iterable[Record]) -> float | None:
     cut = (row for row in rows if row.get("interruptedAt") is not None)
     began = (from_text(row.get("started_at") or row.get("interruptedAt")) for row in cut)
     return min((each for each in began if each is not None), default=None)
+
+
+def _last_start(rows: Iterable[Record], now: float) -> float | None:
+    """Return the latest start of a run that has finished; hours ahead of C{now} none counts."""
+    ended = (row for row in rows if row.get("finished_at") is not None)
+    began = (from_text(row.get("started_at")) for row in ended)
+    return max(
+        (each for each in began if each is not None and each <= now + folds.AHEAD), default=None
+    )
 
 
 def _stretches(value: Any) -> list[Stretch] | None:

@@ -658,6 +658,21 @@ class CheckpointTests(CatchUpCase):
         world.run(60)
         self.assertEqual(self.caught_up(world), [30, 40, 50, 60])
 
+    def test_run_once_after_a_pause(self) -> None:
+        """What a pause has stopped is not run by the next start if the job has run since."""
+        made = attrs.evolve(self.made, on_missed="run-once")
+        for live, owed in ((605, []), (500, [60])):
+            self.host = Host(NOON)
+            world = self.began(made, away=3660)
+            world.runs.pause("job", Pause(world.clock.now(), world.clock.now() + 100))
+            world.run(live)
+            self.assertEqual(self.checkpoint(world)["kind"], "open")
+            self.host = world.kill()
+            world = self.next(made)
+            world.run(30)
+            self.assertEqual(self.caught_up(world), owed)
+            self.assertEqual(self.checkpoint(world)["kind"], "close")
+
     def test_disabled_after_a_pause(self) -> None:
         """What a pause has stopped is owed no more once the job is disabled."""
         world = self.began(self.made)
