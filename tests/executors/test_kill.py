@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from twisted.internet import reactor, task
 from twisted.internet.defer import gatherResults
@@ -204,18 +205,24 @@ class HeldOpenTests(LaunchCase):
     async def test_notice(self) -> None:
         """Some time after the exit, whoever holds a stream is told once; the run stays open."""
         self.patch(launch_module, "HELD_AFTER", 0.2)
-        run = self.launch(shell("sleep 1.31459 & exit 0", execution_timeout=20))
+        self.addCleanup(end, ("sleep", "31.4159"))
+        run = self.launch(shell("sleep 31.4159 & exit 0"))
         await until(lambda: run.held is not None)
         assert run.held is not None
         self.assertEqual([left.command for left in run.held], ["sleep"])
         self.assertIsNone(run.result)
+        end(("sleep", "31.4159"))
         ended = await run.over
         self.assertEqual((ended.cause, ended.status, ended.output_cut), ("exited", 0, False))
         self.assertEqual(run.calls.count("held_open"), 1)
 
     async def test_late_output(self) -> None:
         """What a helper writes after the exit belongs to the run."""
-        run = await self.run_to_end(shell("(sleep 0.2; echo late) & exit 0"))
+        go = Path(self.mktemp()).absolute()
+        run = self.launch(shell(f"(until test -e {go}; do sleep 0.02; done; echo late) & exit 0"))
+        await until(lambda: "exited" in run.calls)
+        go.touch()
+        await run.over
         self.assertEqual(run.text(), "late\n")
         self.assertLess(run.calls.index("exited"), run.calls.index("output"))
 
@@ -234,16 +241,15 @@ class FlowTests(LaunchCase):
 
     async def test_pause(self) -> None:
         """A paused stream makes the job wait; resumed, nothing is missing."""
-        run = self.launch(shell("head -c 1000000 /dev/zero; echo over >&2"))
+        zeros = "head -c {} /dev/zero; echo {} >&2"
+        run = self.launch(shell(f"{zeros.format(50000, 'begun')}; {zeros.format(950000, 'over')}"))
         self.executor.flow(run.ref, "stdout", True)
-        await until(lambda: True)
-        taken = len(run.data["stdout"])
-        self.assertLess(taken, 300_000)
-        self.assertEqual(run.data["stderr"], b"")
+        await until(lambda: run.text("stderr"))
+        self.assertEqual((run.data["stdout"], run.text("stderr")), (b"", "begun\n"))
         self.executor.flow(run.ref, "stdout", False)
         await run.over
         self.assertEqual(len(run.data["stdout"]), 1_000_000)
-        self.assertEqual(run.data["stderr"], b"over\n")
+        self.assertEqual(run.text("stderr"), "begun\nover\n")
 
     async def test_paused_at_the_end(self) -> None:
         """What a paused stream still holds when the run is cut is not lost."""
