@@ -7,13 +7,14 @@ docs/store-format.md, "Garbage collection", specifies it.  One pass may run on e
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from cronstable.state import names, stems
-from cronstable.state.errors import TROUBLE
+from cronstable.state.errors import TROUBLE, Unreadable
 from cronstable.state.instants import from_text
 from cronstable.state.manifests import InUse, Names, history_spans, in_use
 from cronstable.state.records import SIDECAR
@@ -72,14 +73,17 @@ def collect(store: Store, own: Names, grace: float, *, dry_run: bool = False) ->
     """
     Run one pass; C{own} is what this node's configuration uses, C{grace} seconds.
 
-    Raises OSError or L{Unreadable} if what is in use cannot be found out.
+    Raises OSError if what is in use cannot be found out.
     """
     now = store.tree.clock.now()
-    manifests = [
-        record
-        for token in store.stream_tokens("manifests/")
-        for record in store.records.read_token(token, MANIFEST_KEEP, strict=True)
-    ]
+    try:
+        manifests = [
+            record
+            for token in store.stream_tokens("manifests/")
+            for record in store.records.read_token(token, MANIFEST_KEEP, strict=True)
+        ]
+    except Unreadable as error:
+        return Collected(dry_run, deferred=NEWER_AT_WORK % os.path.basename(error.path))
     if not history_spans(manifests, now, grace):
         return Collected(dry_run, deferred=DEFERRED)
     foreign = Sweeps(store.tree, now - grace).newer_scheme_at_work()

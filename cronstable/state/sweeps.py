@@ -208,6 +208,8 @@ class Sweeps:
         for name in names_in(self._tree.files, self._tree.path("quarantine")):
             path = self._tree.path("quarantine", name)
             with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                if self.dry_run and self._is_old(path):
+                    continue  # It would have gone.
                 raw = self._tree.files.read(path)
                 found |= {digest.decode("ascii") for digest in _DIGESTS.findall(raw)}
         return found

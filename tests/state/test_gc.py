@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from typing import Any
 
 import attrs
@@ -280,6 +281,17 @@ class CollectTests(SynchronousTestCase):
         self.say()
         self.assertEqual(self.collect(later=False).removed, ("runs%2Fgone", "runs%2Fother"))
 
+    def test_manifest_of_a_newer_release(self) -> None:
+        """A manifest of a newer scheme puts collection off as any record of it does, at once."""
+        self.old("runs/gone")
+        path = f"{ROOT}/records/manifests%2Fb/0000000000001.000000-a-1.json"
+        self.store.tree.make_directory(os.path.dirname(path))
+        self.files.create(path, b'{"data":{},"schemaVersion":"v2"}', True)
+        first, second = self.collect(dry_run=True), self.collect(later=False)
+        self.assertIn("newer scheme", first.deferred or "")
+        self.assertIn("newer scheme", second.deferred or "")
+        self.assertEqual(len(self.store.records.read("runs/gone")), 1)
+
     def test_append_during_removal(self) -> None:
         """A record that comes while its stream is removed stays, under its name."""
         stream = "runs/" + "X" * 90
@@ -425,8 +437,8 @@ class BlobSweepTests(SynchronousTestCase):
         self.orphan = self.store.blobs.put(b"orphan")
         self.clock.advance(2 * GRACE)
 
-    def sweep(self) -> gc.Collected:
-        return gc.sweep(self.store, {}, self.clock.wall - GRACE)
+    def sweep(self, dry_run: bool = False) -> gc.Collected:
+        return gc.sweep(self.store, {}, self.clock.wall - GRACE, dry_run)
 
     def test_orphans_go(self) -> None:
         """An old payload that no record names goes; young and named ones stay."""
@@ -471,6 +483,8 @@ class BlobSweepTests(SynchronousTestCase):
         self.store.records.read("artifacts/s")
         self.assertEqual(self.sweep().blobs_removed, 0)
         self.clock.advance(2 * GRACE)
+        would = self.sweep(dry_run=True)
+        self.assertEqual((would.quarantine_removed, would.blobs_removed), (1, 1))
         first, second = self.sweep(), self.sweep()
         self.assertEqual((first.quarantine_removed, second.blobs_removed), (1, 0))
         self.assertEqual(first.blobs_removed, 1)
