@@ -104,6 +104,9 @@ class RowTests(SynchronousTestCase):
         self.assertIs(rows.record_of("job", {**good, "duration": True}).duration, None)  # type: ignore[union-attr]
         for row in ({}, {"outcome": "success"}, {"outcome": "odd", "finished_at": to_text(NOON)}):
             self.assertIsNone(rows.record_of("job", row))
+        for field in ("verification", "limits"):
+            for name in good[field]:
+                rows.record_of("job", {**good, field: {**good[field], name: [5]}})
         read = rows.record_of("job", {**good, "exit_code": "3", "fail_reason": 5, "resources": 1})
         assert read is not None
         self.assertEqual((read.exit_code, read.fail_reason, read.usage), (None, None, None))

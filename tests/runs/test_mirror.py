@@ -114,13 +114,15 @@ class MirrorTests(TestCase):
         self.mirror.when_room(1, lambda: resumed.append(1))
         await until(lambda: resumed)
 
-    async def test_null_device(self) -> None:
+    async def test_files(self) -> None:
         """What can never block takes large blocks at once, without a thread."""
-        null = os.open(os.devnull, os.O_WRONLY)
-        self.ends.add(null)
-        mirror = Mirror(reactor, {1: null})
-        self.assertTrue(mirror.write(1, b"x" * 1_000_000 + b"\n"))
-        self.assertEqual(mirror.threads(), [])
+        for path in (os.devnull, self.mktemp()):
+            file = os.open(path, os.O_WRONLY | os.O_CREAT)
+            self.ends.add(file)
+            mirror = Mirror(reactor, {1: file})
+            self.assertTrue(mirror.write(1, b"x" * 1_000_000 + b"\n"))
+            self.assertEqual(mirror.threads(), [])
+        self.assertEqual(os.path.getsize(path), 1_000_001)
 
     async def test_flush_is_bounded(self) -> None:
         """Waiting for a reader that never reads ends."""

@@ -160,6 +160,17 @@ class HidingTests(OutputCase):
         assert output.stdout is not None
         self.assertEqual(output.stdout.text, "a sekret-1 b\n")
 
+    def test_begun(self) -> None:
+        """What only begins like one of them is shown once that is clear, at the end if need be."""
+        output = self.output()
+        output.hide(["one\ntwo"])
+        output.feed("stdout", b"one\n")
+        self.assertEqual(output.tail.recent(), [])
+        output.feed("stdout", b"three\none\n")
+        self.assertEqual(len(output.tail.recent()), 2)
+        output.close()
+        self.assertEqual([line for _, line in output.tail.recent()], [b"one", b"three", b"one"])
+
     def test_with_others(self) -> None:
         """They are hidden along with what the job's own definition hides, in its check too."""
         self.masker = Masker(["hunter2"])
