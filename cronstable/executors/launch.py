@@ -75,6 +75,7 @@ class Launch:
         "asked_at",
         "cage",
         "exited",
+        "looking",
         "memo",
         "observer",
         "ref",
@@ -96,6 +97,8 @@ class Launch:
         self.waited = False
         """Whether it did not start in the turn in which it was asked for."""
         self.waited_for_room = False
+        self.looking: tuple[IDelayedCall, ...] = ()
+        """Timers of a launch whose places are being looked at."""
         self.exited = False
         self.cage: Cage | None = None
         self.samples: Samples | None = None
@@ -143,6 +146,13 @@ class Launch:
         except Exception:
             log.exception("asking whether %s is wanted failed", self.ref)
             return False
+
+    def stop_looking(self) -> None:
+        """Its places answer, or nobody waits for them any more."""
+        for timer in self.looking:
+            if timer.active():
+                timer.cancel()
+        self.looking = ()
 
     def begin(self, child: Child, failure: Callable[[int], str | None]) -> None:
         """The process runs: start its deadline, and tell; C{failure} is L{Spawned.failure}."""
@@ -348,6 +358,7 @@ class Launch:
         if self._over:
             return
         self._over = True
+        self.stop_looking()
         for timer in ("_deadline", "_kill", "_held", "_grace"):
             self._cancel_timer(timer)
         # The child refers to this launch: without the circle both are gone at once.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from cronstable.executors.holders import find_holders
 from cronstable.executors.interfaces import IExecutor, LaunchSpec, Leftover
 from cronstable.executors.launch import Launch
 from cronstable.executors.program import NoRoom, NotStarted
+from cronstable.executors.reach import Reach
 from cronstable.executors.sampling import Sampler, Samples
 from cronstable.executors.spawn import Spawned, Spawner
 from cronstable.executors.turns import Turns
@@ -38,6 +39,9 @@ TRY_AGAIN = 0.25
 WARN_AGAIN = 60.0
 """Seconds after which launches that find no room are warned of again."""
 
+SOON = 2.0
+"""Seconds in which a directory or a program answers that is not said to be missing."""
+
 LOOK_LIMIT = 5.0
 """Seconds that naming who holds a stream may take."""
 
@@ -50,12 +54,20 @@ class LocalExecutor:
     Many starts, ends or kills at once are spread over reactor turns, in order.
     """
 
-    def __init__(self, reactor: Any, clock: Clock, *, spawner: Spawner | None = None) -> None:
+    def __init__(
+        self,
+        reactor: Any,
+        clock: Clock,
+        *,
+        spawner: Spawner | None = None,
+        reach: Reach | None = None,
+    ) -> None:
         self.clock = clock
         self._reactor = reactor
         self._spawner = spawner or Spawner()
         self._cgroups = Cgroups()
         self._in_thread = partial(in_thread, reactor, "proc")
+        self._reach = reach or Reach(clock, self._in_thread)
         self._sampler = Sampler(clock, self._in_thread)
         self._launches: dict[str, Launch] = {}
         self._starts = Turns(clock)
@@ -75,10 +87,12 @@ class LocalExecutor:
         if ref in self._launches:
             return
         launch = self._launches[ref] = Launch(self, ref, spec, memo, observer)
-        if self._no_room:
-            self._wait_for_room(launch, "launches before this one wait for room")
+        unsure = self._reach.unsure(spec)
+        if unsure:
+            launch.waited = True
+            self._look_first(launch, unsure)
         else:
-            launch.waited = not self._starts.do(self._start, launch)
+            self._line_up(launch)
 
     def attach(self, ref: str, observer: Any, offset: int) -> bool:
         """Nothing survives the daemon that launched it: False."""
@@ -181,6 +195,35 @@ class LocalExecutor:
         return result
 
     # Starting
+
+    def _look_first(self, launch: Launch, places: Sequence[str]) -> None:
+        """Line C{launch} up once its places answer; give it up if they do not in its time."""
+        place = places[0]
+        why = f"{place} does not answer"
+        left = launch.asked_at + launch.spec.start_within - self.clock.seconds()
+        later = self.clock.callLater
+        timers = (
+            later(SOON, lambda: launch.tell("notice", "waiting", why)),
+            later(max(left, SOON), lambda: self._give_up(launch, why)),
+        )
+
+        def reached(_: None) -> None:
+            launch.stop_looking()
+            if self._launches.get(launch.ref) is not launch:
+                return
+            if places[1:]:
+                self._look_first(launch, places[1:])
+            else:
+                self._line_up(launch)
+
+        launch.looking = timers
+        self._reach.when_reached(place).addCallback(reached)
+
+    def _line_up(self, launch: Launch) -> None:
+        if self._no_room:
+            self._wait_for_room(launch, "launches before this one wait for room")
+        elif not self._starts.do(self._start, launch):
+            launch.waited = True
 
     def _start(self, launch: Launch) -> None:
         if self._launches.get(launch.ref) is not launch:

@@ -13,8 +13,10 @@ from twisted.trial.unittest import TestCase
 from zope.interface import implementer
 
 from cronstable.clock import SystemClock
+from cronstable.executors import local
 from cronstable.executors.interfaces import Ended, IObserver, LaunchSpec, Leftover, Usage
 from cronstable.executors.local import LocalExecutor
+from cronstable.executors.reach import Reach
 
 ENV = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C"}
 
@@ -128,6 +130,8 @@ class LaunchCase(TestCase):
     timeout = 30
 
     def setUp(self) -> None:
+        # What the host of the tests has mounted must not change when launches begin.
+        self.patch(local, "Reach", lambda *wiring: Reach(*wiring, lambda: ()))
         self.clock: Any = SystemClock(reactor)
         self.executor = self.make_executor()
         self.addCleanup(lambda: self.executor.stop())
