@@ -7,6 +7,7 @@ OSError and L{cronstable.state.errors.Unreadable} are the caller's to report.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -21,6 +22,9 @@ from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.tree import StoreClock
 
 log = logging.getLogger("cronstable.state")
+
+FULL = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
+"""What a full disk says, and one on which the user may have no more."""
 
 STOP_FIRST = "stop every cronstable process that uses this store, then pass --force"
 
@@ -129,7 +133,12 @@ def gc(store: Store, own: Names, grace: float, dry_run: bool) -> Outcome:
             f" grace of {grace:.0f} s"
         )
         notes = (note,)
-    _start(store, may_lock=not dry_run)
+    try:
+        _start(store, may_lock=not dry_run)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        log.warning("state: %s; collecting garbage all the same, which may make room", error)
     return Outcome(tuple(_told(collect(store, own, grace, dry_run=dry_run))), notes)
 
 

@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import admin, archive, jobstate, schema
 from cronstable.state.faults import FaultyFiles
+from cronstable.state.files import Files
 from cronstable.state.instants import to_text
 from cronstable.state.manifests import Names, manifest
 from cronstable.state.memory import MemoryFiles
@@ -493,10 +494,10 @@ class OwnedBy:
 class GcTests(SynchronousTestCase):
     """One pass of collection."""
 
-    def aged(self) -> Store:
+    def aged(self, files: Files | None = None) -> Store:
         """Return a store with one gone job whose manifests span the default grace."""
         clock = StandingClock()
-        store = memory_store(clock)
+        store = memory_store(clock, files)
         record = manifest("v1:x", "h", Names(), NOW)
         store.records.append("manifests/h", record)
         store.records.append("runs/gone", {})
@@ -544,6 +545,21 @@ class GcTests(SynchronousTestCase):
         self.assertIn("604800 s", outcome.err[0])
         self.assertIn("removed 1 stream(s)", outcome.out[0])
         self.assertEqual(outcome.status, 0)
+
+    def test_full_disk(self) -> None:
+        """A disk that is full is a reason to collect; one that is broken is none."""
+        for error, done in ((errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, False)):
+            files = FaultyFiles(MemoryFiles(lambda: NOW))
+            store = self.aged(files)
+            files.fail("create", error=error)
+            collect = lambda: admin.gc(store, Names(hosts=frozenset({"h"})), 604_800.0, False)  # noqa: B023, E731
+            if done:
+                with self.assertLogs("cronstable.state", "WARNING") as logs:
+                    outcome = collect()
+                self.assertIn("which may make room", logs.output[0])
+                self.assertIn("removed 1 stream(s)", outcome.out[0])
+            else:
+                self.assertRaises(OSError, collect)
 
     def test_skipped_sweep(self) -> None:
         """A sweep that stands down says why."""
