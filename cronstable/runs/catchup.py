@@ -151,12 +151,23 @@ class CatchUp:
 
     def each_minute(self) -> None:
         """Forget what was noted by a clock that was ahead and has been lived through since."""
-        lived = min(self._clock.now(), self._began[0] + self._clock.seconds() - self._began[1])
         for name, debt in tuple(self._debts.items()):
-            if debt.lived_through(lived) and not debt.served:
+            if debt.lived_through(self._lived()) and not debt.served:
                 self._note(name, debt)
                 if not debt.kept:
                     del self._debts[name]
+
+    def ran(self, name: str) -> None:
+        """A run of C{name} has ended: what was fired as usual up to now is not owed."""
+        debt = self._debts.get(name)
+        if debt is not None and debt.ahead:
+            debt.lived_through(self._lived())
+            self._note(name, debt)
+
+    def _lived(self) -> float:
+        """Return up to when slots were fired as usual; a clock that jumped has skipped some."""
+        now, seconds = self._began
+        return min(self._clock.now(), now + self._clock.seconds() - seconds)
 
     def interrupted(self, job: str, began: float) -> None:
         """A crash cut a run of C{job} that is owed; its row may not be in the store yet."""

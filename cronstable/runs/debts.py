@@ -71,7 +71,8 @@ class Debt:
     def lived_through(self, until: float) -> bool:
         """Slots have been fired as usual up to C{until}; return whether that ends a stretch."""
         before = len(self.ahead)
-        self.ahead = [each for each in self.ahead if each.until > until]
+        rest = (Stretch(max(each.after, until), each.until) for each in self.ahead)
+        self.ahead = checkpoints.joined(rest)
         return len(self.ahead) < before
 
 

@@ -136,6 +136,7 @@ class Memory:
     def finished(self, run: FinishedRun) -> None:
         """A run has ended and is in the history."""
         if self.catchup is not None and run.record.ended_by != "shutdown":
+            self.catchup.ran(run.record.job)
             self.catchup.outlasted(run.record.job, run.record.finished_at)
         self.ledger.finished(run)
 
