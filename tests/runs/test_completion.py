@@ -69,6 +69,17 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual((record.outcome, record.exit_code), ("failure", 127))
         self.assertTrue(record.start_failed)
 
+    def test_duration(self) -> None:
+        """A duration is what passed on the clock that never steps."""
+        self.world.advance(100)
+        self.world.runs.start_now("a")
+        self.world.clock.step(-3600)
+        self.world.advance(5)
+        self.world.executor.live[0].exit(0)
+        record = self.world.records("a")[-1]
+        self.assertEqual(record.duration, 5.0)
+        self.assertEqual(record.finished_at, record.started_at)
+
     def test_reports(self) -> None:
         """A success has its hook; a failure without retries both of its own."""
         self.ended(0)

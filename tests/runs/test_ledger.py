@@ -104,6 +104,10 @@ class RowTests(SynchronousTestCase):
         self.assertIs(rows.record_of("job", {**good, "duration": True}).duration, None)  # type: ignore[union-attr]
         for row in ({}, {"outcome": "success"}, {"outcome": "odd", "finished_at": to_text(NOON)}):
             self.assertIsNone(rows.record_of("job", row))
+        usage = {**good["resources"], "series": [[None, 1, 1], [1, 1], 5, [1, None, 1]]}
+        read = rows.record_of("job", {**good, "resources": usage})
+        assert read is not None and read.usage is not None
+        self.assertEqual(read.usage.series, ())
         for field in ("verification", "limits"):
             for name in good[field]:
                 rows.record_of("job", {**good, field: {**good[field], name: [5]}})

@@ -183,6 +183,22 @@ class RetryTests(SynchronousTestCase):
         world.runs.resume("a")
         self.assertEqual(len(world.started("a")), 2)
 
+    def test_pause_that_ends_otherwise(self) -> None:
+        """So does a pause that another node lifts, and one that runs out."""
+        patient = job("a", ONCE_A_DAY, retry=RetryPolicy(3, 500.0, 500.0, 1.0))
+        for runs_out in (False, True):
+            world = self.world(patient)
+            world.executor.behave = lambda launch: launch.exit(1)
+            world.run(11)
+            world.runs.pause("a", Pause(NOON, NOON + 3600 + 600))
+            world.run(599)
+            self.assertEqual(len(world.started("a")), 1)
+            if runs_out:
+                world.runs.expire_pauses()
+            else:
+                world.runs.take_pause("a", None)
+            self.assertEqual(len(world.started("a")), 2)
+
     def test_job_removed(self) -> None:
         """A retry of a job that is gone is dropped with a warning."""
         world = self.world(job("a", ONCE_A_DAY, retry=THREE))
