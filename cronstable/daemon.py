@@ -140,6 +140,7 @@ class Daemon(Service):
 
     def _apply_logging(self, config: Config) -> None:
         if self._logging.apply(config.logging):
+            self._log_files.guard()
             self._unmirror()
             self._unmirror = mirror_the_log(self.rooms.mirror)
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Callable
 
 import attrs
 
 log = logging.getLogger("cronstable.config")
+
+
+SAY_AGAIN = 60.0
+"""Seconds after which trouble with one file is told again."""
 
 
 @attrs.define
@@ -25,17 +30,49 @@ class _Away:
     loggers: list[logging.Logger]
 
 
+@attrs.define(eq=False)
+class _Guard:
+    """What a handler calls whose file took no line; Python's own prints a traceback each time."""
+
+    handler: logging.FileHandler
+    stand_in: logging.Handler
+    said_at: float = float("-inf")
+
+    def __call__(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            logging.Handler.handleError(self.handler, record)
+            return
+        self.stand_in.setFormatter(self.handler.formatter)
+        if abs(record.created - self.said_at) >= SAY_AGAIN:
+            self.said_at = record.created
+            self.stand_in.handle(_told(self.handler.baseFilename, error))
+        self.stand_in.handle(record)
+
+
+def _told(path: str, error: OSError) -> logging.LogRecord:
+    text = "cannot write to the log file %s: %s; its lines go to stderr until it takes them"
+    return log.makeRecord(log.name, logging.WARNING, __file__, 0, text, (path, error), None)
+
+
 class LogFiles:
     """
     Opens the files of C{logging:} anew when asked, and when a path names another file.
 
     A line is written to the file as it was named before, or to the one that has the name now,
-    never to neither.  C{stand_in} makes the handler that writes while a file cannot be opened.
+    never to neither.  C{stand_in} makes the handler that writes while a file cannot be opened or
+    takes nothing.
     """
 
     def __init__(self, stand_in: Callable[[], logging.Handler]) -> None:
         self._stand_in = stand_in
         self._away: list[_Away] = []
+
+    def guard(self) -> None:
+        """Let lines that a file does not take, as on a full disk, be written in another place."""
+        for handler in _files():
+            if not isinstance(handler.handleError, _Guard):
+                handler.handleError = _Guard(handler, self._stand_in())  # type: ignore[method-assign]
 
     def reopen(self) -> None:
         """Open every file anew, whether it seems to have moved or not."""
@@ -46,6 +83,7 @@ class LogFiles:
     def look(self) -> None:
         """Open anew what has moved or gone."""
         self._return()
+        self.guard()
         for handler, loggers in _files().items():
             if _moved(handler):
                 self._open(handler, loggers)

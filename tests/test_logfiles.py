@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import logging
 import os
 from pathlib import Path
@@ -48,6 +51,44 @@ class LogFilesTests(SynchronousTestCase):
 
     def moved(self) -> Path:
         return self.path.rename(self.directory / "daemon.log.1")
+
+    def test_full(self) -> None:
+        """Lines that a full disk does not take go elsewhere, with one line about it a minute."""
+        self.files.guard()
+        real = self.handler.stream
+
+        class Full:
+            def write(self, text: str) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            def flush(self) -> None:
+                pass
+
+        self.handler.stream = Full()  # type: ignore[assignment]
+        for word in ("one", "two"):
+            self.say(word)
+        self.handler.stream = real
+        self.say("three")
+        self.assertEqual(
+            self.stand_in.lines,
+            [
+                f"WARNING:cannot write to the log file {self.path}: [Errno 28] No space left on"
+                " device; its lines go to stderr until it takes them",
+                "WARNING:one",
+                "WARNING:two",
+            ],
+        )
+        self.assertEqual(self.path.read_text(), "WARNING:three\n")
+
+    def test_mistakes(self) -> None:
+        """A line that cannot be formed is told as Python tells it: it is a bug."""
+        self.files.guard()
+        self.files.guard()
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            self.log.warning("%d", "no number")
+        self.assertIn("TypeError", told.getvalue())
+        self.assertEqual(self.stand_in.lines, [])
 
     def test_moved_and_asked(self) -> None:
         """Lines go to the moved file until the file is opened anew, and none is lost."""
