@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.metrics.counts import Counts
 from cronstable.metrics.durable import seed, snapshot, snapshot_in_steps
 from cronstable.runs.record import FinishedRun, RunFinished, RunRecord
 from tests.fakes import job
+from tests.properties import given, settings, st
 
 VECTOR = Path(__file__).parents[1] / "vectors" / "metrics" / "counter-snapshot.json"
 AT = 1_795_954_948.63486
@@ -171,7 +170,7 @@ class DurableTests(SynchronousTestCase):
             max_leaves=20,
         )
     )
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_anything(self, content: Any) -> None:
         """Whatever a record holds, seeding does not fail and a good record can follow."""
         counts = self.fresh()

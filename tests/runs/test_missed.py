@@ -6,12 +6,11 @@ import random
 import zlib
 from collections.abc import Sequence
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.runs.missed import Owed, Passed, Stretch, jitter, owed
 from tests.fakes import job
+from tests.properties import given, settings, st
 from tests.runs.test_scheduler import at
 
 NOON = at("2026-06-01 12:00:00")
@@ -112,7 +111,7 @@ class OwedTests(SynchronousTestCase):
         self.assertEqual(len(found.slots), 100)
         self.assertEqual(found.cut, 30 * 86400 - 100)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(st.integers(0, 10_000))
     def test_every_slot_once(self, seed: int) -> None:
         """Each slot of the stretches is run, passed, or stood for: exactly one of them."""

@@ -9,8 +9,6 @@ import random
 import time
 from urllib.parse import quote, quote_plus
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.config.values import (
@@ -24,6 +22,7 @@ from cronstable.config.values import (
 from cronstable.runs.redact import MASK, Masker, forms_of, written_secrets
 from cronstable.runs.secret_patterns import mask_patterns
 from tests.fakes import job
+from tests.properties import given, settings, st
 
 SECRET = "S3cr3t/+é=Xq"
 
@@ -155,7 +154,7 @@ class StreamTests(SynchronousTestCase):
         st.text("abc", max_size=60),
         st.lists(st.integers(0, 60), max_size=6),
     )
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_same_as_whole(self, values: list[str], text: str, cuts: list[int]) -> None:
         """However a text is cut, no value survives in what the stream shows."""
         masker = Masker(values)

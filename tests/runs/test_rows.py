@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.runs.output import RunOutput, Tail
 from cronstable.runs.record import FinishedRun, RunRecord, StreamText
 from cronstable.runs.rows import archive_lines
 from tests.fakes import job
+from tests.properties import given, settings, st
 
 RECORD = RunRecord("a", "success", 1.0, 0)
 STREAMS = ("stdout", "stderr")
@@ -72,7 +71,7 @@ class ArchiveLinesTests(SynchronousTestCase):
         run = FinishedRun(RECORD, job("a"), StreamText("a\n"), StreamText("x\n"))
         self.assertEqual(shown(run), ["!x\n", "a\n"])
 
-    @settings(deadline=None, max_examples=200)
+    @settings(max_examples=200)
     @given(
         st.lists(st.tuples(st.sampled_from(STREAMS), st.binary(max_size=12)), max_size=12),
         st.integers(0, 8),

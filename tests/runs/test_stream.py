@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.runs import stream as module
 from cronstable.runs.stream import Stream
+from tests.properties import given, settings, st
 
 PLENTY = 1 << 24
 
@@ -121,7 +120,7 @@ class StreamTests(SynchronousTestCase):
         st.integers(0, 12),
         st.integers(1, 15),
     )
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def test_like_line_by_line(self, pieces: list[bytes], limit: int, longest: int) -> None:
         """Blocks give what a count line by line gives, however the output is cut."""
         stream = Stream(limit, longest)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import encoding
 from cronstable.state.errors import Foreign, Malformed, NotPortable
+from tests.properties import given, st
 
 SCALARS = (
     st.none()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import folds, streams
 from cronstable.state.folds import Watermark
 from cronstable.state.instants import to_text
+from tests.properties import given, st
 from tests.state.support import NOW
 
 

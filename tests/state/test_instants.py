@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state.instants import from_text, to_text
+from tests.properties import given, st
 
 
 class InstantTests(SynchronousTestCase):

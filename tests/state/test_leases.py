@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state.errors import Malformed
@@ -14,6 +12,7 @@ from cronstable.state.faults import FaultyFiles
 from cronstable.state.leases import Denied, Held, Lease, Leases, lease_in
 from cronstable.state.memory import MemoryFiles
 from cronstable.state.store import Store
+from tests.properties import given, st
 from tests.state.support import StandingClock, memory_store, reopened, vector
 
 PATH = "/state/default/leases/slots%2Fjob.lease"
@@ -251,7 +250,6 @@ class PropertyTests(SynchronousTestCase):
     """What holds whatever happens."""
 
     @given(STEPS)
-    @settings(deadline=None)
     def test_one_holder_and_growing_fences(self, steps: list[tuple[str, str, float]]) -> None:
         """Two never hold at once and a fence is of one reign, through deaths and power losses."""
         clock = StandingClock()

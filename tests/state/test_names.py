@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import names
+from tests.properties import given, st
 from tests.state.support import vector
 
 NAMES = st.text(st.characters(codec=None), max_size=60)

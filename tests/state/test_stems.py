@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.state import stems
+from tests.properties import given, st
 from tests.state.support import vector
 
 HEADS = st.integers(0, 10**19 - 1).map(lambda n: f"{n:019d}"[:13] + "." + f"{n:019d}"[13:])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.runs.output import RING_LINES, Tail
 from cronstable.web import feed
 from cronstable.web.feed import Feed, Place, line_events
+from tests.properties import given, st
 from tests.web.api import events
 
 
@@ -38,7 +37,6 @@ class FormatTests(SynchronousTestCase):
         )
         self.assertEqual(texts(data), ["caf\ufffd \ufffd\ufffd \ufffd", "\u00e9\U0001f600"])
 
-    @settings(deadline=None)
     @given(st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b""))))
     def test_no_forgery(self, lines: list[bytes]) -> None:
         """Whatever a job prints, each line is one event, in plain ASCII without controls."""
@@ -199,7 +197,6 @@ class BoundTests(Fed):
         self.assertIn(found[0][0], ("line", "gap"))
         self.assertEqual(found[-1][1]["line"], "0")
 
-    @settings(deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.integers(0, 3)), max_size=30))
     def test_nothing_missing(self, steps: list[tuple[int, bool, int]]) -> None:
         """In any order of printing, formatting and reading, lines and gaps add up."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from urllib.parse import quote
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.web.requests import masked
 from tests.fakes import job
+from tests.properties import given, settings, st
 from tests.web.api import Api
 from tests.web.served import Connection
 
@@ -73,7 +72,6 @@ class PathTests(SynchronousTestCase):
         answer = self.api.raw(b"GET http://node-a HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual(answer.headers["content-type"], "text/html; charset=utf-8")
 
-    @settings(deadline=None)
     @given(st.binary(max_size=40))
     def test_never_500(self, noise: bytes) -> None:
         """Whatever a path holds, the answer is never an internal error."""
@@ -81,7 +79,7 @@ class PathTests(SynchronousTestCase):
         answer = self.api.raw(b"GET /" + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertLess(answer.status, 500)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20))
     def test_every_name_comes_back(self, name: str) -> None:
         """A fully quoted name leads to its job, whatever it is."""
