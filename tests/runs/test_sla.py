@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.config.values import Sla
+from cronstable.config.values import JobConfig, Sla
+from cronstable.runs.gates import No
 from cronstable.runs.pauses import Pause
+from cronstable.runs.record import RunRecord
 from cronstable.runs.sla import SlaBreached, SlaRecovered, SlaWatch
 from tests.fakes import job
 from tests.runs.test_scheduler import NOON
 from tests.runs.world import World
+
+
+class Nobody:
+    """A leadership that lies elsewhere."""
+
+    def may_run(self, job: JobConfig) -> No:
+        return No("not-leader")
 
 
 class SlaTests(SynchronousTestCase):
@@ -52,6 +61,41 @@ class SlaTests(SynchronousTestCase):
         world.executor.behave = lambda launch: launch.exit(0)
         self.minutes(world, 1)
         self.assertEqual(self.told[-1], ("recovered", "maxTimeSinceSuccess"))
+
+    def test_success_of_an_earlier_process(self) -> None:
+        """The newest of the successes that were recorded before counts, a failure does not."""
+        world = self.watch(job("a", "0 0 1 1 *", sla=Sla(max_time_since_success=150)))
+        rows = ((NOON - 60, "success"), (NOON - 300, "success"), (NOON + 20, "failure"))
+        self.sla.remember([RunRecord("a", outcome, at) for at, outcome in rows])  # type: ignore[arg-type]
+        self.minutes(world, 1)
+        self.assertEqual(self.told, [])
+        self.minutes(world, 1)
+        self.assertEqual(self.told, [("breached", "maxTimeSinceSuccess")])
+        (breach,) = self.sla.breaches("a")
+        self.assertEqual(breach.observed, 210.0)
+
+    def test_not_ours(self) -> None:
+        """A job that another node runs is not judged here, and what was latched goes untold."""
+        made = job("a", "0 0 1 1 *", sla=Sla(max_time_since_success=50))
+        world = self.watch(made)
+        self.minutes(world, 1)
+        self.assertEqual(self.sla.late(made), {"maxTimeSinceSuccess": True})
+        self.patch(world.runs.gates, "leadership", Nobody())
+        self.minutes(world, 1)
+        self.assertEqual(self.sla.late(made), {"maxTimeSinceSuccess": False})
+        self.assertEqual(self.told, [("breached", "maxTimeSinceSuccess")])
+
+    def test_removed(self) -> None:
+        """Of a job that is gone nothing is kept: should it come back, its time begins anew."""
+        made = job("a", "0 0 1 1 *", sla=Sla(max_time_since_success=110))
+        world = self.watch(made)
+        self.sla.remember([RunRecord("a", "success", NOON - 600)])
+        world.install()
+        self.minutes(world, 1)
+        self.assertIs(self.sla.late(made), None)
+        world.install(made)
+        self.minutes(world, 2)
+        self.assertEqual(self.told, [])
 
     def test_late_after(self) -> None:
         """A slot that nothing has started for is late, however often the job is due."""
