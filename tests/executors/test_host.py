@@ -60,6 +60,15 @@ class SliceTests(GroupCase):
         self.assertEqual((found.cpu_limit, found.memory_limit), (0.5, 1024))
         self.assertEqual((found.cpu_used(), found.memory_used()), (1.5, 700))
 
+    def test_tightest_is_outer(self) -> None:
+        """One further out counts as well; caches that are more than what is used make it 0."""
+        self.write("cgroup/outer/memory.max", "1024\n")
+        self.write("cgroup/outer/inner/memory.max", "4096\n")
+        self.write("cgroup/outer/memory.current", "200\n")
+        self.write("cgroup/outer/memory.stat", "inactive_file 300\n")
+        found = self.find()
+        self.assertEqual((found.memory_limit, found.memory_used()), (1024, 0))
+
     def test_own_namespace(self) -> None:
         """In a container of its own the root of the tree is its group."""
         self.write("proc/self/cgroup", "0::/\n")

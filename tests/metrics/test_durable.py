@@ -62,6 +62,14 @@ class DurableTests(SynchronousTestCase):
         self.assertEqual(ok.last_success, AT)
         self.assertEqual(self.shot()["jobs"]["job-ok"]["bucket_counts"][3], 25)
 
+    def test_clock_was_ahead(self) -> None:
+        """Of the times of a success the later stays, also where it is the earlier process's."""
+        self.finish("job-ok", finished_at=AT - 90_000)
+        seed(self.counts, self.record)
+        kept = self.record["jobs"]["job-ok"]["last_success_time"]
+        self.assertGreater(kept, AT - 90_000)
+        self.assertEqual(self.counts.read("job-ok").last_success, kept)
+
     def test_only_configured(self) -> None:
         """Jobs that are gone are not seeded."""
         del self.jobs["job-fail"]
