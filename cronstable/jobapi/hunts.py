@@ -7,6 +7,7 @@ docs/job-state.md, "Locks", tells jobs how that is done.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -154,12 +155,14 @@ class Hunt:
             elif isinstance(result, Caught):
                 self._give_back(result)
 
-        self.store.lease(self._try_all).addBoth(came)
+        self.store.hunt(lambda store: self._try_all(store, timer.active)).addBoth(came)
         return answer
 
-    def _try_all(self, store: Store) -> Caught | None:
+    def _try_all(self, store: Store, in_time: Callable[[], object]) -> Caught | None:
         trouble = None
         for permit in range(self.wanted.permits):
+            if self._unwanted or not in_time():
+                return None
             lease, holder = self.wanted.lease(permit), self._holder
             answer = store.leases.acquire(lease, holder, self.wanted.ttl)
             if isinstance(answer, Held):

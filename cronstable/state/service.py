@@ -21,6 +21,7 @@ from cronstable.clock import Clock
 from cronstable.config.sections_values import StateConfig
 from cronstable.state.encoding import portable_data
 from cronstable.state.errors import NotPortable
+from cronstable.state.seat import Seat
 from cronstable.state.stats import LockCount, OpCount
 from cronstable.state.store import Store, StoreSettings, View, open_store
 from cronstable.state.streams import LEAST_RUNS
@@ -36,6 +37,9 @@ BULK_WORKERS = 16
 """Threads for everything but leases."""
 
 LEASE_WORKERS = 8
+HUNT_WORKERS = 8
+"""Threads that look for free leases, which may take long: no renewal waits behind them."""
+
 READ_BOUND = 10.0
 """Seconds that a question on the way of a launch may take."""
 
@@ -66,6 +70,7 @@ class Opened:
         config: StateConfig,
         make: MakeStore,
         make_workers: MakeWorkers,
+        host: str | None,
     ) -> None:
         self.config = config
         self.store = make(config, clock)
@@ -74,10 +79,14 @@ class Opened:
         """Whether an attempt to start the store has failed, and none has succeeded."""
         self.bulk = make_workers(reactor, clock, "store", BULK_WORKERS)
         self.leases = make_workers(reactor, clock, "lease", LEASE_WORKERS)
+        self.hunts = make_workers(reactor, clock, "hunt", HUNT_WORKERS)
         self.throttle = Throttle(clock, config.max_ops_per_second)
         self._clock = clock
         at_once = 1 if config.max_ops_per_second else MOST_AT_ONCE
         self.writes = Writes(clock, self.run, BULK_WORKERS // 2, at_once)
+        self.seat: Seat | None = None
+        if host is not None:
+            self.seat = Seat(clock, lambda do: self.bulk.run(lambda: do(self.store)), host)
 
     def run(self, operation: Callable[[Store], T]) -> Deferred[T]:
         """Run an operation on a bulk worker, no faster than the configuration allows."""
@@ -93,8 +102,11 @@ class Opened:
     def stop(self) -> None:
         """Let the threads end."""
         self.writes.stop()
+        if self.seat is not None:
+            self.seat.leave()
         self.bulk.stop()
         self.leases.stop()
+        self.hunts.stop()
 
 
 MakeStore = Callable[[StateConfig, Clock], Store]
@@ -110,7 +122,8 @@ class StoreService(Service):
     """
     The durable store of a daemon, or none.
 
-    C{when_up} is awaited after each successful start of a backend.
+    C{when_up} is awaited after each successful start of a backend.  With the name of its C{host} a
+    daemon finds out whether another one of it uses the same store.
     """
 
     def __init__(
@@ -119,12 +132,14 @@ class StoreService(Service):
         clock: Clock,
         make: MakeStore = store_of,
         make_workers: MakeWorkers = Workers,
+        host: str | None = None,
     ) -> None:
         self.when_up: Callable[[], Awaitable[object]] = _nothing
         self._reactor = reactor
         self._clock = clock
         self._make = make
         self._make_workers = make_workers
+        self._host = host
         self._opened: Opened | None = None
         self._starting = False
         self._retention_told = False
@@ -228,13 +243,20 @@ class StoreService(Service):
 
         C{of} is the store that the lease was taken from, which need not be in force any more.
         """
-        opened = self._opened
         left = None if of is None else self._left.get(of)
         if of is not None and left is not None:
             return left.run(lambda: operation(of))
+        opened = self._opened
         if opened is None or opened.view is None:
             return fail(StoreOff("no store is running"))
         return opened.leases.run(lambda: operation(opened.store))
+
+    def hunt(self, search: Callable[[Store], T]) -> Deferred[T]:
+        """Look for a free lease, as L{lease} does, but on workers apart from those that renew."""
+        opened = self._opened
+        if opened is None or opened.view is None:
+            return fail(StoreOff("no store is running"))
+        return opened.hunts.run(lambda: search(opened.store))
 
     # what pages and metrics read
 
@@ -295,7 +317,7 @@ class StoreService(Service):
             await self.close()
         if config is not None:
             self._opened = Opened(
-                self._reactor, self._clock, config, self._make, self._make_workers
+                self._reactor, self._clock, config, self._make, self._make_workers, self._host
             )
             await self.try_to_start()
 
@@ -318,6 +340,8 @@ class StoreService(Service):
         if self._opened is not opened:
             return
         opened.view, opened.failed = view, False
+        if opened.seat is not None:
+            opened.seat.take()
         self._say_retention(opened.config)
         opened.writes.open()
         await self.when_up()

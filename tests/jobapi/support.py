@@ -38,7 +38,9 @@ class DirectStore:
         self.store = store
         self.view = view
         self.held: list[tuple[Deferred[Any], Callable[[], Any]]] | None = None
-        self.leases = 0
+        self.leases = self.hunts = 0
+        self.hunting: list[tuple[Deferred[Any], Callable[[], Any]]] | None = None
+        """Where hunts wait while their workers are busy."""
         self.asked = 0
 
     def ask(self, question: Callable[[Store], Any], bound: float = 10.0) -> Deferred[Any]:
@@ -48,6 +50,21 @@ class DirectStore:
     def lease(self, operation: Callable[[Store], Any], of: Store | None = None) -> Deferred[Any]:
         self.leases += 1
         return self._do(lambda: operation(of or self.store))
+
+    def hunt(self, search: Callable[[Store], Any]) -> Deferred[Any]:
+        self.hunts += 1
+        if self.hunting is not None:
+            answer: Deferred[Any] = Deferred()
+            self.hunting.append((answer, lambda: search(self.store)))
+            return answer
+        # What is held has been found already: only its answer is late.
+        found: Deferred[Any] = Deferred()
+        _fire(found, lambda: search(self.store))
+        if self.held is None:
+            return found
+        answer = Deferred()
+        self.held.append((answer, lambda: _result(found)))
+        return answer
 
     def hold(self) -> None:
         """Let what is asked from now on wait."""
@@ -60,7 +77,8 @@ class DirectStore:
 
     def go_on(self) -> None:
         """Do what waits, and everything else at once."""
-        waiting, self.held = self.held or [], None
+        waiting = [*(self.held or []), *(self.hunting or [])]
+        self.held = self.hunting = None
         for answer, work in waiting:
             _fire(answer, work)
 
@@ -71,6 +89,14 @@ class DirectStore:
         else:
             _fire(answer, work)
         return answer
+
+
+def _result(found: Deferred[Any]) -> Any:
+    results: list[Any] = []
+    found.addBoth(results.append)
+    if isinstance(results[0], Failure):
+        results[0].raiseException()
+    return results[0]
 
 
 def _fire(answer: Deferred[Any], work: Callable[[], Any]) -> None:

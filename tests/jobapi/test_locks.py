@@ -143,6 +143,22 @@ class RenewalTests(LockCase):
         self.assertEqual(self.world.store.leases, 30)
         self.assertEqual(self.world.leases()["lock/global/m#0"][1], 1)
 
+    def test_behind_hunts(self) -> None:
+        """It is renewed, and given back, while others look for locks and get nowhere."""
+        token = self.acquire(ttl=9)["token"]
+        self.world.store.hunting = []
+        waiting = self.world.send("POST", "/v1/lock/acquire", {"name": "n"}, self.two)
+        with self.assertLogs("cronstable.jobapi", "WARNING"):
+            self.world.advance(30)
+        answer = waiting.answer()
+        assert answer is not None
+        self.assertEqual(answer.status, 503)
+        self.assertTrue(self.held())
+        self.assertTrue(self.release(token))
+        self.assertFalse(self.held())
+        self.world.store.go_on()
+        self.assertNotIn("lock/two/n#0", self.world.leases(), "it came too late to be looked for")
+
     def test_shortest(self) -> None:
         """The shortest there is is renewed at a third of five seconds."""
         self.acquire(ttl=1)
@@ -314,10 +330,10 @@ class WaitingTests(LockCase):
         """Tries are a tenth of the time apart, at least a twentieth of a second, at most one."""
         self.acquire()
         for ttl, tries in ((5, 9), (600, 5)):
-            self.world.store.leases = 0
+            self.world.store.hunts = 0
             self.wait(4, ttl=ttl)
             self.world.advance(4.5, 0.05)
-            self.assertEqual(self.world.store.leases, tries, ttl)
+            self.assertEqual(self.world.store.hunts, tries, ttl)
 
     def test_run_ends(self) -> None:
         """The end of the run ends its waiting, and nothing is held."""

@@ -261,7 +261,7 @@ class ChangeTests(ServiceCase):
         self.successResultOf(self.use(STATE))
         first: Store = self.successResultOf(self.service.lease(lambda store: store))
         self.successResultOf(self.use(attrs.evolve(STATE, path="/other")))
-        for worker in self.workers[2:]:
+        for worker in self.workers[3:]:
             worker.stuck = True
         self.assertIs(self.successResultOf(self.service.lease(lambda store: store, first)), first)
         self.successResultOf(self.use(None))
@@ -308,6 +308,15 @@ class AskTests(ServiceCase):
         late = self.service.ask(lambda store: 5)
         self.clock.pump([0.5] * 21)
         self.failureResultOf(late, StoreSlow)
+
+    def test_hunts(self) -> None:
+        """Who looks for a free lease holds up nobody who renews one."""
+        self.failureResultOf(self.service.hunt(lambda store: 1), StoreOff)
+        self.successResultOf(self.use(STATE))
+        self.assertEqual(self.successResultOf(self.service.hunt(lambda store: 1)), 1)
+        self.workers[2].stuck = True
+        self.assertNoResult(self.service.hunt(lambda store: 1))
+        self.assertEqual(self.successResultOf(self.service.lease(lambda store: 2)), 2)
 
     def test_rate_of_writes(self) -> None:
         """Writes take one turn each, in order, and none is taken for nothing."""
