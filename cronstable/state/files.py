@@ -58,7 +58,7 @@ class Files(Protocol):
         """
         Return all bytes of a file; never waits for a writer of a pipe.
 
-        Raises OSError with EFBIG for one of more than L{LARGEST} bytes.
+        Raises OSError with EFBIG for one of more than L{LARGEST} bytes, or with no end.
         """
 
     def read_part(self, path: str, offset: int, size: int) -> bytes:
@@ -135,13 +135,15 @@ class OsFiles:
             if not more:
                 return first
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "Not a regular file", path)  # It may have no end.
-            if status.st_size > LARGEST:
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+                # What is no regular file, such as a link to a device, may have no end.
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-            pieces = [first, more]
-            while pieces[-1]:
-                pieces.append(os.read(descriptor, 1 << 20))
+            # The memory of one large piece goes back to the system, that of many often does not.
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            size = max(status.st_size + 1, 1 << 20)
+            pieces = [os.read(descriptor, size)]
+            while pieces[-1] and sum(map(len, pieces)) != status.st_size:
+                pieces.append(os.read(descriptor, size))
             return b"".join(pieces)
         finally:
             os.close(descriptor)

@@ -231,9 +231,33 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         self.assertEqual(OsFiles().read(f"{self.base}/p"), b"")
 
     def test_without_an_end(self) -> None:
-        """A link to a device is not read until memory is full."""
+        """A link to a device is not read until memory is full; it is larger than anything."""
         os.symlink("/dev/zero", f"{self.base}/z")
-        self.assertRaises(OSError, OsFiles().read, f"{self.base}/z")
+        error = self.assertRaises(OSError, OsFiles().read, f"{self.base}/z")
+        self.assertEqual(error.errno, errno.EFBIG)
+
+    def test_large_file_in_one_piece(self) -> None:
+        """What a large file takes is one piece of memory: many would stay with their thread."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, b"x" * 5_000_000, False)
+        real, sizes = os.read, []
+
+        def counted(descriptor: int, size: int) -> bytes:
+            data = real(descriptor, size)
+            sizes.append(len(data))
+            return data
+
+        self.patch(os, "read", counted)
+        self.assertEqual(OsFiles().read(path), b"x" * 5_000_000)
+        self.assertEqual([size for size in sizes if size > 65536], [5_000_000])
+
+    def test_short_reads(self) -> None:
+        """A system that gives a few bytes at a time gives all of them."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, bytes(range(250)) * 1000, False)
+        real = os.read
+        self.patch(os, "read", lambda descriptor, size: real(descriptor, min(size, 100_000)))
+        self.assertEqual(OsFiles().read(path), bytes(range(250)) * 1000)
 
     def test_trouble_names_the_file(self) -> None:
         """An error that comes after a file was opened says which file that was."""
