@@ -65,7 +65,7 @@ class Rooms:
             executor=self.executor,
             staged=lambda run: run.secrets,
         )
-        self.store = StoreService(reactor, clock)
+        self.store = StoreService(reactor, clock, host=identity.host)
         self.jobapi = JobApiService(reactor, clock, identity, self.store, base)
         self.memory = Memory(clock, identity, self.store, _boots(), platform.process_start_time)
         self.runs = RunService(
