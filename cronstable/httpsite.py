@@ -15,6 +15,9 @@ from twisted.web.server import Request, Site
 class PlainRequest(Request):
     """A request to a L{PlainSite}."""
 
+    undecodable = "replace"
+    """What becomes of bytes in its query that are no UTF-8: the name of an error handler."""
+
     def getRequestHostname(self) -> bytes:  # noqa: N802 - the name is Twisted's
         """Return a constant: routes do not depend on the Host header, which may hold anything."""
         return b"localhost"
@@ -28,7 +31,8 @@ class PlainRequest(Request):
         """The query, each parameter as it came first; only C{&} stands between two."""
         # Twisted's own C{args} are cut at semicolons too, which belong to names and keys.
         query = self.uri.partition(b"?")[2].decode("ascii", "replace")
-        return dict(reversed(parse_qsl(query, keep_blank_values=True)))
+        pairs = parse_qsl(query, keep_blank_values=True, errors=self.undecodable)
+        return dict(reversed(pairs))
 
     def abort(self) -> None:
         """Give the client up, with its connection."""

@@ -27,6 +27,7 @@ PAUSE = 3600.0
 class JobRequest(PlainRequest):
     """One request to a L{JobSite}."""
 
+    undecodable = "surrogateescape"  # Replaced, two names could become the same.
     line = b""
     """The request line, known before the body comes."""
     body: Body

@@ -281,7 +281,12 @@ class ComingTests(ArtifactCase):
 
     def test_no_name(self) -> None:
         """An upload without a name, or into a foreign scope, leaves nothing."""
-        for path, status in (("/v1/artifact/put", 400), (PUT + "&scope=other", 403)):
+        for path, status in (
+            ("/v1/artifact/put", 400),
+            ("/v1/artifact/put?name=%FF", 400),
+            (PUT + "&scope=other", 403),
+            (PUT + "&scope=wire%FF", 403),
+        ):
             answer = self.world.ask("POST", path, LONG)
             self.assertEqual(answer.status, status)
             self.assertEqual(self.leftovers(), [])

@@ -116,6 +116,9 @@ class KeyTests(DocumentCase):
         ):
             self.assertEqual(self.world.post("/v1/kv/set", {"key": key}).error, error)
         self.assertEqual(self.status("kv/set", key="\ud800"), 400)
+        self.post("kv/set", key="a\ufffd", value=1)
+        for key in ("a%FF", "a%ED%A0%80", "a%C3"):
+            self.assertEqual(self.world.get(f"/v1/kv/get?key={key}").status, 400, key)
 
     def test_head(self) -> None:
         """HEAD answers as GET does, without the body."""
