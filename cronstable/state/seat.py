@@ -1,13 +1,21 @@
 """
 How daemons of one host find out that they share a store.
 
-Each holds the lock of the lease C{daemon/HOST}, of which there is none, for as long as it uses the
-store.  docs/durability.md, "One daemon of a host", tells what is wrong with two.
+Each binds a socket whose abstract name stands for the directory of the store, for as long as it
+uses that.  The kernel gives the name back when a process ends, however it does, and unlike a lock
+this keeps no file open, so that the mount can be taken away.
+
+docs/durability.md, "One daemon of a host", tells what is wrong with two.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import logging
+import os
+import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +23,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 
 from cronstable.clock import Clock
-from cronstable.state import names
-from cronstable.state.files import Lock
-from cronstable.state.leases import LOCK
 from cronstable.state.store import Store
 
 log = logging.getLogger("cronstable.state")
@@ -30,7 +35,7 @@ class Seat:
     """
     The place of the daemon of C{host} at a store; C{run} does something with that on a worker.
 
-    Nothing depends on it: where it cannot be taken, or locks mean nothing, nobody is told.
+    Nothing depends on it: where it cannot be taken nobody is told.
     """
 
     def __init__(
@@ -39,7 +44,7 @@ class Seat:
         self._clock = clock
         self._run = run
         self._host = host
-        self._lock: Lock | None = None
+        self._name: socket.socket | None = None
         self._left = False
         self._again: IDelayedCall | None = None
 
@@ -54,21 +59,20 @@ class Seat:
         if self._again is not None:
             self._again.cancel()
             self._again = None
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            self._give(lock)
+        if self._name is not None:
+            self._name.close()
+            self._name = None
 
-    def _try(self, store: Store) -> tuple[Lock | None, str]:
-        path = store.tree.path("leases", names.token(f"daemon/{self._host}") + LOCK)
-        return store.tree.try_lock(path), store.tree.root
+    def _try(self, store: Store) -> tuple[socket.socket | None, str]:
+        return bound(store.tree.root, self._host), store.tree.root
 
-    def _tried(self, found: tuple[Lock | None, str], last: bool) -> None:
-        lock, root = found
+    def _tried(self, found: tuple[socket.socket | None, str], last: bool) -> None:
+        name, root = found
         if self._left:
-            if lock is not None:
-                self._give(lock)
-        elif lock is not None:
-            self._lock = lock
+            if name is not None:
+                name.close()
+        elif name is not None:
+            self._name = name
         elif last:
             log.warning(
                 "state: another daemon of %s uses the store at %s: each takes the other's runs and"
@@ -79,5 +83,19 @@ class Seat:
         else:
             self._again = self._clock.callLater(TRY_AGAIN, self.take, True)
 
-    def _give(self, lock: Lock) -> None:
-        self._run(lambda store: lock.release()).addErrback(lambda failure: None)
+
+def bound(directory: str, host: str) -> socket.socket | None:
+    """Return what stands for the use of C{directory}, None if another process has it."""
+    if sys.platform != "linux":
+        raise OSError(errno.EOPNOTSUPP, "this system has no abstract names")
+    status = os.stat(directory)
+    key = f"{host}\n{status.st_dev}\n{status.st_ino}".encode("utf-8", "surrogateescape")
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        name.bind(b"\0cronstable-store-" + hashlib.sha256(key).hexdigest().encode())
+    except OSError as error:
+        name.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return name

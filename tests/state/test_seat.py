@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from typing import Any, cast
 
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from cronstable.clock import Clock, ManualClock
+from cronstable.clock import ManualClock
 from cronstable.config.sections_values import StateConfig
-from cronstable.state.faults import FaultyFiles
-from cronstable.state.memory import MemoryFiles
+from cronstable.state import seat
 from cronstable.state.service import StoreService
-from cronstable.state.store import Store, StoreSettings, open_store
 from cronstable.state.workers import Workers
 from tests.runs.durable import InlineWorkers
 
-TOLD = "another daemon of one uses the store at /state/default"
+TOLD = "another daemon of one uses the store at"
 
 
 class SeatTests(SynchronousTestCase):
@@ -25,20 +25,15 @@ class SeatTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock = ManualClock()
-        self.files = FaultyFiles(MemoryFiles(self.clock.now))
-
-    def make(self, config: StateConfig, clock: Clock) -> Store:
-        settings = StoreSettings(config.path, config.deployment_id)
-        store = open_store(settings, clock, files=self.files)
-        store.mounts = ""
-        return store
+        self.path = os.path.abspath(self.mktemp())
 
     def daemon(self, host: str | None = "one", **section: Any) -> StoreService:
         def workers(*wiring: Any) -> Workers:
             return cast(Workers, InlineWorkers(*wiring))
 
-        service = StoreService(None, self.clock, self.make, workers, host)
-        self.use(service, StateConfig(path="/state", **section))
+        service = StoreService(None, self.clock, make_workers=workers, host=host)
+        self.addCleanup(self.use, service, None)
+        self.use(service, StateConfig(path=self.path, **section))
         return service
 
     def use(self, service: StoreService, config: StateConfig | None) -> None:
@@ -81,8 +76,22 @@ class SeatTests(SynchronousTestCase):
         self.daemon(deployment_id="other")
         self.assert_told(0)
 
-    def test_no_locks(self) -> None:
-        """Where no locks are to be had nothing is told, and the store is used."""
-        self.files.fail("lock", error=errno.ENOLCK, match="daemon")
+    def test_moved(self) -> None:
+        """It is the directory that counts, whatever path leads to it."""
+        self.daemon()
+        os.symlink(self.path, f"{self.path}-link")
+        self.path += "-link"
+        self.daemon()
+        self.assert_told(1)
+
+    def test_no_names(self) -> None:
+        """Where no name is to be had nothing is told, and the store is used."""
+        self.patch(seat, "bound", self.refuse)
         self.assertTrue(self.daemon().on and self.daemon().on)
         self.assert_told(0)
+
+    def refuse(self, directory: str, host: str) -> None:
+        raise OSError(errno.EPERM, "no")
+
+    if sys.platform != "linux":
+        skip = "this system has no abstract names"
