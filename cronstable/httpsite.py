@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,6 +11,13 @@ from twisted.internet.protocol import connectionDone
 from twisted.web.http import HTTPChannel
 from twisted.web.resource import IResource
 from twisted.web.server import Request, Site
+
+_AUTHORITY = re.compile(rb"\Ahttps?://[^/?#]*", re.IGNORECASE)
+
+
+def path_of(target: bytes) -> bytes:
+    """Return the path of a request's target, which proxies are sent as a whole URL."""
+    return _AUTHORITY.sub(b"", target).partition(b"?")[0] or b"/"
 
 
 class PlainRequest(Request):

@@ -14,7 +14,7 @@ from typing import Any
 from twisted.web.http import datetimeToString
 from twisted.web.resource import IResource
 
-from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite
+from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite, path_of
 from cronstable.jobapi.bodies import Body, Payload
 from cronstable.jobapi.refusal import bad
 
@@ -38,7 +38,7 @@ class JobRequest(PlainRequest):
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - the name is Twisted's
         """Decide what becomes of the body that will come now."""
         method, _, target = self.line.partition(b" ")
-        path = target.partition(b" ")[0].partition(b"?")[0]
+        path = path_of(target.partition(b" ")[0])
         self.content = _NOTHING
         self.body = self.channel.site.body_for(self, method, path)
         self.body.announce(length)
@@ -55,6 +55,7 @@ class JobRequest(PlainRequest):
         """Hand the request to the routes, its path still as it was sent."""
         self.site = self.channel.site
         self.setHeader(b"Date", datetimeToString())
+        self.path = path_of(self.path)
         self.prepath = []
         self.postpath = self.path[1:].split(b"/")
         self.render(self.site.resource)

@@ -16,7 +16,7 @@ from urllib.parse import quote_from_bytes
 from twisted.web.http import datetimeToString
 from twisted.web.resource import IResource
 
-from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite
+from cronstable.httpsite import KnownChannel, PlainRequest, PlainSite, path_of
 from cronstable.web.refusal import Refused
 
 log = logging.getLogger("cronstable.web.access")
@@ -24,7 +24,6 @@ log = logging.getLogger("cronstable.web.access")
 BODY_LIMIT = 1 << 20
 """Bytes of a request body that are kept; of a longer one it is only known that it was longer."""
 
-_ABSOLUTE = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _METHOD = re.compile(rb"[A-Z]{1,20}\Z")
 _TOKEN = re.compile(rb"((?:\A|[?&;])token=)[^&;]*", re.IGNORECASE)
 
@@ -64,7 +63,7 @@ class ApiRequest(PlainRequest):
         self.site = site
         self.front, self.reactor = site.resource, site.reactor
         self.setHeader(b"Date", datetimeToString())
-        self.path = _ABSOLUTE.sub(b"", self.path, count=1) or b"/"
+        self.path = path_of(self.path)
         self.prepath = []
         self.postpath = [_ascii(segment) for segment in self.path[1:].split(b"/")]
         self.render(site.resource)

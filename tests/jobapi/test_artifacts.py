@@ -61,6 +61,15 @@ class LifeTests(ArtifactCase):
             self.assertEqual(head.body, b"")
         self.assertEqual(self.leftovers(), [])
 
+    def test_whole_url(self) -> None:
+        """A request may name the whole URL, as proxies are asked."""
+        for path in (PUT, GET):
+            where = f"HTTP://127.0.0.1:4711{path}"
+            method, body = ("POST", LONG) if path == PUT else ("GET", b"")
+            self.assertEqual(self.world.ask(method, where, body).status, 200)
+        for where in ("http://127.0.0.1:4711", "http://127.0.0.1:4711?name=a", "/http://h/v1/run"):
+            self.assertEqual(self.world.get(where).status, 404, where)
+
     def test_pieces(self) -> None:
         """A payload may come in any pieces, its length said before or not."""
         for length in (len(LONG), None):
