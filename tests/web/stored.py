@@ -83,7 +83,7 @@ class StoredApi(Api):
     @property
     def bulk(self) -> HandWorkers:
         """The workers of everything but leases."""
-        return self.pools[-2]
+        return self.pools[-3]
 
     def _open(self, config: StateConfig, clock: Clock) -> Store:
         store = store_of(config, clock)
