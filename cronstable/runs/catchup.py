@@ -11,6 +11,7 @@ on from there.  docs/catchup.md tells an operator.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -23,7 +24,7 @@ from cronstable.runs import checkpoints, missed
 from cronstable.runs.checkpoints import Saved
 from cronstable.runs.debts import Debt, Window, outside
 from cronstable.runs.gates import Judged
-from cronstable.runs.index import Gap
+from cronstable.runs.index import INLINE, Gap
 from cronstable.runs.missed import Stretch
 from cronstable.runs.pauses import Pause
 from cronstable.runs.record import RunStarted
@@ -102,6 +103,8 @@ class CatchUp:
         debt = self._debts.get(job.name)
         unknown = Stretch(max(whole.after, self._newest.get(job.name, 0.0)), whole.until)
         noted = [] if debt is None else debt.jumped(whole)
+        if debt is not None and debt.unseen is not None:
+            debt.unseen = Stretch(whole.until, debt.unseen.until)
         owed = checkpoints.joined([unknown, *noted])
         pauses = () if pause is None else (Stretch(pause.since, pause.until),)
         for each in outside(owed, whole):
@@ -150,9 +153,12 @@ class CatchUp:
             self._write(job.name, checkpoints.closed(now))
 
     def each_minute(self) -> None:
-        """Forget what was noted by a clock that was ahead and has been lived through since."""
+        """Forget what was noted beforehand and has been seen to, or lived through, since."""
         for name, debt in tuple(self._debts.items()):
-            if debt.lived_through(self._lived()) and not debt.served:
+            over = debt.lived_through(self._lived())
+            if debt.unseen is not None and (self.next_slot(name) or math.inf) > debt.unseen.until:
+                debt.unseen, over = None, True
+            if over and not debt.served:
                 self._note(name, debt)
                 if not debt.kept:
                     del self._debts[name]
@@ -232,23 +238,29 @@ class CatchUp:
 
     def outlasted(self, name: str, finished_at: float) -> None:
         """
-        A run of C{name} ends after the stop began: say what its row would hide.
+        A run of C{name} has ended: say what its row would hide.
 
-        Those are the slots that nobody fires any more, and those that were dropped unfired.
+        After a stop began those are the slots that nobody fires any more, and those that were
+        dropped unfired; after a sleep those that the scheduler has not noticed yet.
         """
         job = self._find(name)
-        if not self._stopping or job is None or not job.enabled or not self._is_ours(job):
+        if job is None or not job.enabled or not self._is_ours(job) or self.undecided([job]):
             return
-        if self.undecided([job]):
-            return  # Its row stays unwritten.
-        unfired = self._dropped(name)
+        unfired = self._dropped(name) if self._stopping else []
         coming = self.next_slot(name)
-        if coming is not None and coming <= finished_at:
+        if coming is not None and coming <= finished_at - (0 if self._stopping else INLINE):
             unfired.append(coming)
-        if unfired:
-            debt = self._debts.setdefault(name, Debt())
-            debt.left.append(Stretch(min(unfired) - 1.0, finished_at))
-            self._note(name, debt)
+        if not unfired:
+            return
+        debt, hidden = (
+            self._debts.setdefault(name, Debt()),
+            Stretch(min(unfired) - 1.0, finished_at),
+        )
+        if self._stopping:
+            debt.left.append(hidden)
+        else:
+            debt.unseen = hidden
+        self._note(name, debt)
 
     def _dropped(self, name: str) -> list[int]:
         return [

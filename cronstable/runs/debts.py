@@ -42,6 +42,8 @@ class Debt:
     """What was stopped part-way; the next start goes on with it."""
     ahead: list[Stretch] = attrs.field(factory=list)
     """What an earlier process has noted beyond the clock: one of the two clocks is wrong."""
+    unseen: Stretch | None = None
+    """What a sleep has skipped and the scheduler has not noticed yet."""
     noted: Deferred[bool] | None = None
     """Whether the store has been told of all this."""
     served: bool = False
@@ -49,12 +51,13 @@ class Debt:
     def stretches(self) -> list[Stretch]:
         """Return every stretch that is owed."""
         waiting = (each for window in self.windows for each in window.stretches)
-        return checkpoints.joined((*self.left, *self.ahead, *waiting))
+        unseen = () if self.unseen is None else (self.unseen,)
+        return checkpoints.joined((*self.left, *self.ahead, *unseen, *waiting))
 
     @property
     def kept(self) -> bool:
         """Whether something is left to another start."""
-        return bool(self.left or self.ahead)
+        return bool(self.left or self.ahead or self.unseen)
 
     def forgive(self) -> None:
         """Leave nothing to another start."""

@@ -741,6 +741,41 @@ class GapTests(CatchUpCase):
         self.assertEqual(self.minutes(world), [(30, "scheduled")])
         self.assertEqual(world.results("job"), Counter({("ran", None): 1, ("merged", None): 2}))
 
+    def test_killed_before_the_gap_was_noticed(self) -> None:
+        """A run that ends right after a sleep does not hide what was slept through."""
+        made = job("job", "*/10 * * * *", on_missed="run-all")
+        for awake, ended in ((1, 30), (40, 0)):
+            self.host = Host(NOON - 15)
+            world = DurableWorld(self.host, made)
+            world.run(2)
+            world.executor.behave = world.lasting(2)
+            world.runs.start_now("job")
+            world.run(1)
+            world.clock.suspend(1900)
+            world.run(awake)
+            self.assertEqual(self.checkpoint(world)["kind"], "open" if ended else "close")
+            seen = self.caught_up(world)
+            self.host = world.kill()
+            world = self.next(made)
+            world.run(ended)
+            self.assertEqual(seen + self.caught_up(world), [0, 10, 20, 30])
+            self.assertEqual(self.checkpoint(world)["kind"], "close")
+
+    def test_unnoticed_slot_that_fires(self) -> None:
+        """What was only late, and has been fired, is owed no more within a minute."""
+        world = DurableWorld(self.host, job("job", "*/10 * * * *", on_missed="run-all"))
+        world.run(599 - 15)
+        world.executor.behave = world.lasting(2)
+        world.runs.start_now("job")
+        world.run(1)
+        world.clock.suspend(30)
+        world.run(1)
+        self.assertEqual(self.checkpoint(world)["kind"], "open")
+        world.run(30)
+        world.minute()
+        self.assertEqual(self.minutes(world)[1:], [(10, "scheduled")])
+        self.assertEqual(self.checkpoint(world)["kind"], "close")
+
     def test_separate_gaps(self) -> None:
         """Separate gaps stay separate windows, served one after another."""
         world = self.awake(attrs.evolve(self.made, catchup_jitter=100))
