@@ -26,11 +26,8 @@ async def put(call: Call) -> dict[str, Any]:
     """Publish the body under a name."""
     body = call.request.body
     assert isinstance(body, Payload)
-    try:
-        _check_size(call, body)
-        artifact = await _publish(call, body, call.text("name"), call.scope)
-    finally:
-        body.lost()
+    _check_size(call, body)
+    artifact = await _publish(call, body, call.text("name"), call.scope)
     return {"sha256": artifact.sha256, "size": artifact.size}
 
 

@@ -71,11 +71,15 @@ class Routes(Resource):
 
     def _serve(self, method: str, path: str, handler: Handler) -> None:
         async def serve(request: JobRequest) -> bytes:
-            caller = self._desk.callers.admit(request.authorization)
-            said = request.json_object() if method == "POST" and path != PUT.decode() else None
-            query = _Query(request)
-            call = Call(self._desk, caller, query if said is None else said, request)
-            return _answer(request, await handler(call))
+            try:
+                # The run may have ended while its body came.
+                caller = self._desk.callers.admit(request.authorization)
+                said = request.json_object() if method == "POST" and path != PUT.decode() else None
+                query = _Query(request)
+                call = Call(self._desk, caller, query if said is None else said, request)
+                return _answer(request, await handler(call))
+            finally:
+                request.body.lost()
 
         self.app.route(path, methods=[method], endpoint=f"{method} {path}")(serve)
 

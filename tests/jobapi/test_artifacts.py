@@ -11,6 +11,7 @@ from cronstable.jobapi.bodies import LET_PASS, PIECE
 from cronstable.jobapi.sending import PART
 from cronstable.state import jobstate
 from tests.answers import Answer
+from tests.fakes import job
 from tests.jobapi.support import Connection, World
 
 PUT = "/v1/artifact/put?name=a"
@@ -287,6 +288,21 @@ class ComingTests(ArtifactCase):
         self.world.files.heal()
         self.assertEqual(self.leftovers(), [])
         self.assertEqual(self.world.get(GET).status, 404)
+
+    def test_run_ends(self) -> None:
+        """An upload that outlasts its run is let in no more, and leaves nothing."""
+        for length in (len(LONG), None):
+            connection = self.begin(length)
+            part = LONG if length else b"%x\r\n%s\r\n0\r\n" % (len(LONG), LONG)
+            connection.more(part[:-1])
+            self.assertNotEqual(self.leftovers(), [])
+            self.world.end(self.world.caller)
+            connection.more(part[-1:] if length else part[-1:] + b"\r\n")
+            answer = connection.answer()
+            assert answer is not None
+            self.assertEqual(answer.status, 401)
+            self.assertEqual(self.leftovers(), [])
+            self.world.caller = self.world.let_in(job("wire"))
 
     def test_no_name(self) -> None:
         """An upload without a name, or into a foreign scope, leaves nothing."""
