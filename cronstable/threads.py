@@ -16,6 +16,9 @@ T = TypeVar("T")
 LOOK_UPS = 64
 """Threads on which Twisted looks names up: names that hang must not hold up the others."""
 
+TRY_AGAIN = 1.0
+"""Seconds after which a name is looked up that found no thread to spare."""
+
 
 def in_thread(reactor: Any, name: str, call: Callable[..., T], *arguments: Any) -> Deferred[T]:
     """
@@ -49,6 +52,18 @@ class _DaemonThread(threading.Thread):
 class _DaemonThreads(ThreadPool):
     threadFactory = _DaemonThread  # noqa: N815 - the name is Twisted's
 
+    def __init__(self, reactor: Any) -> None:
+        super().__init__(0, LOOK_UPS, "twisted")
+        self._reactor = reactor
+
+    def callInThreadWithCallback(self, *call: Any, **more: Any) -> None:  # noqa: N802 - the same
+        """Make a call on a thread, once there is one: Twisted's resolver would never answer."""
+        try:
+            super().callInThreadWithCallback(*call, **more)
+        except RuntimeError:
+            self.threads = [thread for thread in self.threads if thread.ident is not None]
+            self._reactor.callLater(TRY_AGAIN, self.callInThreadWithCallback, *call, **more)
+
 
 def use_daemon_threads(reactor: Any) -> None:
     """
@@ -56,5 +71,5 @@ def use_daemon_threads(reactor: Any) -> None:
 
     Its own pool would be waited for.  Call this before anybody has asked for that.
     """
-    reactor.threadpool = pool = _DaemonThreads(0, LOOK_UPS, "twisted")
+    reactor.threadpool = pool = _DaemonThreads(reactor)
     reactor.callWhenRunning(pool.start)

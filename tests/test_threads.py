@@ -7,13 +7,14 @@ from typing import Any
 from unittest import mock
 
 from twisted.internet import reactor
+from twisted.internet.task import Clock
 from twisted.internet.threads import deferToThreadPool
 from twisted.trial.unittest import TestCase
 
-from cronstable.threads import in_thread, use_daemon_threads
+from cronstable.threads import TRY_AGAIN, in_thread, use_daemon_threads
 
 
-class _Reactor:
+class _Reactor(Clock):
     """Runs already."""
 
     threadpool: Any = None
@@ -46,3 +47,20 @@ class ThreadsTests(TestCase):
         self.addCleanup(ours.threadpool.stop)
         thread = await deferToThreadPool(reactor, ours.threadpool, threading.current_thread)
         self.assertTrue(thread.daemon)
+
+    async def test_no_room_for_twisted(self) -> None:
+        """What it asks for while the system has no thread to spare is done once there is one."""
+
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        ours = _Reactor()
+        use_daemon_threads(ours)
+        self.addCleanup(ours.threadpool.stop)
+        with mock.patch.object(threading.Thread, "start", refuse):
+            asked = deferToThreadPool(reactor, ours.threadpool, int, "7")
+            ours.advance(TRY_AGAIN)
+        self.assertNoResult(asked)
+        self.assertEqual(ours.threadpool.threads, [])
+        ours.advance(TRY_AGAIN)
+        self.assertEqual(await asked, 7)
