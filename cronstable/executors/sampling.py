@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import attrs
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
+from twisted.python.failure import Failure
 
 from cronstable import platform
 from cronstable.clock import Clock
@@ -218,7 +219,7 @@ class Sampler:
         self._busy = True
         reading = self._in_thread(self._read_all, [pid for _, pid in due])
         reading.addCallback(self._took, [run for run, _ in due])
-        reading.addErrback(lambda failure: log_failure("reading what jobs use", failure))
+        reading.addErrback(_not_read)
         reading.addCallback(lambda _: self._done([run for run, _ in due]))
 
     def _read_all(self, pids: list[int]) -> list[Reading | None]:
@@ -238,3 +239,9 @@ class Sampler:
             if run.running and run.samples is not None:
                 self._push(run, run.samples.interval)
         self._arm()
+
+
+def _not_read(failure: Failure) -> None:
+    # Without a thread to spare a sample is left out; the log need not tell of each.
+    if failure.check(OSError) is None:
+        log_failure("reading what jobs use", failure)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
-from twisted.internet.defer import Deferred, execute
+from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from cronstable.clock import ManualClock
@@ -124,6 +124,23 @@ class SamplerTests(SynchronousTestCase):
         with self.assertLogs("cronstable", "ERROR"):
             self.clock.advance(0.25)
         self.readings = [Reading(1.0, 0.0, 1)]
+        self.clock.advance(1)
+        self.assertEqual(len(run.told), 1)
+
+    def test_no_thread(self) -> None:
+        """Without a thread to spare a reading is left out, and nobody is told each second."""
+        room = False
+
+        def in_thread(work: Any, *arguments: Any) -> Deferred[Any]:
+            return succeed(work(*arguments)) if room else fail(OSError("no thread to spare"))
+
+        run = Run(self.clock)
+        sampler = Sampler(self.clock, in_thread, self.read)
+        self.readings = [Reading(1.0, 0.0, 1)]
+        sampler.add(run)
+        with self.assertNoLogs("cronstable", "WARNING"):
+            self.clock.advance(0.25)
+        room = True
         self.clock.advance(1)
         self.assertEqual(len(run.told), 1)
 
