@@ -104,7 +104,10 @@ async def _publish(call: Call, body: Payload, name: str, scope: str) -> Artifact
             "artifact", lambda store: jobstate.artifact_put(store, scope, name, rest)
         )
 
+    begun: list[bool] = []
+
     def publish(store: Store) -> Artifact:
+        begun.append(True)
         try:
             incoming.add(rest)
             return jobstate.artifact_put_incoming(store, scope, name, incoming)
@@ -112,5 +115,8 @@ async def _publish(call: Call, body: Payload, name: str, scope: str) -> Artifact
             incoming.discard()
             raise
 
-    body.published()
-    return await call.desk.ask("artifact", publish)
+    try:
+        return await call.desk.ask("artifact", publish)
+    finally:
+        if begun:
+            body.published()

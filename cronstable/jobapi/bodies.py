@@ -136,8 +136,17 @@ class Payload(Body):
         piece, incoming = self.rest(), self.incoming
         self._pieces.clear()
         self._gathered = 0
-        self._writing = self._ask(lambda store: _add(store, incoming, piece))
-        self._writing.addCallbacks(self._written, self._failed)
+        begun: list[bool] = []
+
+        def add(store: Store) -> Incoming:
+            begun.append(True)
+            more = _add(store, incoming, piece)
+            if self._failure is not None:  # It took too long: nobody waits for it any more.
+                more.discard()
+            return more
+
+        self._writing = self._ask(add)
+        self._writing.addCallbacks(self._written, self._failed, errbackArgs=(begun,))
 
     def _written(self, incoming: Incoming) -> None:
         self._writing = None
@@ -148,10 +157,11 @@ class Payload(Body):
             self._write()
         self._go_on()
 
-    def _failed(self, failure: Failure) -> None:
+    def _failed(self, failure: Failure, begun: list[bool]) -> None:
         self._writing = None
         self._failure = failure
-        self.incoming = None
+        if begun:  # Whoever adds to it discards it.
+            self.incoming = None
         self._pieces.clear()
         self._gathered = 0
         self._go_on()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import hashlib
+from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from cronstable.jobapi import bodies
 from cronstable.jobapi.bodies import LET_PASS, PIECE
 from cronstable.jobapi.sending import PART
 from cronstable.state import jobstate
+from cronstable.state.workers import StoreSlow
 from tests.answers import Answer
 from tests.fakes import job
 from tests.jobapi.support import Connection, World
@@ -288,6 +292,46 @@ class ComingTests(ArtifactCase):
         self.world.files.heal()
         self.assertEqual(self.leftovers(), [])
         self.assertEqual(self.world.get(GET).status, 404)
+
+    def test_too_slow(self) -> None:
+        """What the store was too slow for leaves nothing, whether it had been begun or not."""
+        store = self.world.store
+        for step in range(3):  # Two pieces, and the publication.
+            for begun in (False, True):
+                store.hold()
+                connection = self.begin(3 * PIECE)
+                for _ in range(3):
+                    connection.more(b"x" * PIECE)
+                for _ in range(step):
+                    store.step()
+                answer, work = store.held.pop(0)  # type: ignore[union-attr]
+                with self.assertLogs("cronstable.jobapi", "WARNING"):
+                    if begun:
+                        self.fail_in_between(answer)
+                        work()
+                    else:
+                        answer.errback(StoreSlow())
+                    store.go_on()
+                told = connection.answer()
+                assert told is not None
+                self.assertEqual(told.status, 503)
+                self.assertEqual(self.leftovers(), [], (step, begun))
+                self.world.advance(100, 10)
+
+    def fail_in_between(self, answer: Deferred[Any]) -> None:
+        """Let C{answer} fail when the store has begun with what is asked next."""
+
+        def slow(function: Any) -> Any:
+            def call(*arguments: Any) -> Any:
+                if not answer.called:
+                    answer.errback(StoreSlow())
+                return function(*arguments)
+
+            return call
+
+        self.patch(bodies, "_add", slow(bodies._add))
+        publish = jobstate.artifact_put_incoming
+        self.patch(jobstate, "artifact_put_incoming", slow(publish))
 
     def test_run_ends(self) -> None:
         """An upload that outlasts its run is let in no more, and leaves nothing."""
