@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -107,14 +107,10 @@ def what_to_keep(store: Store, used: InUse, now: float) -> Keep:
 
 def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Collected:
     """Remove what is not kept and was last written before C{before} (epoch seconds)."""
-    removed = []
-    records = 0
     tokens = store.stream_tokens()
-    for token in tokens:
-        gone = _collect_stream(store, token, keep, before, dry_run)
-        if gone is not None:
-            removed.append(token)
-            records += gone
+    proofs = dict.fromkeys(store.stream_tokens("manifests/"))
+    others = [token for token in tokens if token not in proofs]
+    removed = _collect_streams(store, others, keep, before, dry_run)
     sweeps = Sweeps(store.tree, before, dry_run)
     idem = sweeps.expired_claims()
     leases = sweeps.finished_leases()
@@ -127,10 +123,12 @@ def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Col
         blobs = _sweep_blobs(store, sweeps, frozenset(removed))
     except TROUBLE as error:
         why = str(error)
+    # What proves that the rest is nobody's goes last, so that a pass that was cut can be repeated.
+    removed |= _collect_streams(store, proofs, keep, before, dry_run)
     return Collected(
         dry_run=dry_run,
-        removed=tuple(removed),
-        records_removed=records,
+        removed=tuple(sorted(removed)),
+        records_removed=sum(removed.values()),
         streams_kept=len(tokens) - len(removed),
         idem_docs_removed=idem,
         leases_removed=leases,
@@ -140,6 +138,14 @@ def sweep(store: Store, keep: Keep, before: float, dry_run: bool = False) -> Col
         blobs_removed=blobs,
         blobs_kept=why,
     )
+
+
+def _collect_streams(
+    store: Store, tokens: Iterable[str], keep: Keep, before: float, dry_run: bool
+) -> dict[str, int]:
+    """Remove streams that are nobody's and old; return how many records each had, by token."""
+    gone = {token: _collect_stream(store, token, keep, before, dry_run) for token in tokens}
+    return {token: records for token, records in gone.items() if records is not None}
 
 
 def _collect_stream(

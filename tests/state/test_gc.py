@@ -97,6 +97,10 @@ class CapturedPassTests(SynchronousTestCase):
         return sorted(path[len(ROOT) + 1 :] for path in memory_of(store).paths())
 
 
+def _die() -> None:
+    raise KeyboardInterrupt
+
+
 class CollectTests(SynchronousTestCase):
     """A whole pass, from manifests to blobs."""
 
@@ -291,6 +295,20 @@ class CollectTests(SynchronousTestCase):
         self.assertIn("newer scheme", first.deferred or "")
         self.assertIn("newer scheme", second.deferred or "")
         self.assertEqual(len(self.store.records.read("runs/gone")), 1)
+
+    def test_cut_pass(self) -> None:
+        """A pass that is killed anywhere leaves what the next one needs to go on."""
+        for kind in ("runs%2Fgone", "runs%2Fmore", "quarantine/"):
+            self.setUp()
+            self.say("gone", "b")
+            self.old("runs/gone", "runs/more")
+            self.files.create(f"{ROOT}/quarantine/x.bad", b"", True)
+            self.clock.advance(2 * GRACE)
+            self.files.call("unlink", act=_die, match=kind, times=1)
+            self.assertRaises(KeyboardInterrupt, self.collect, later=False)
+            removed = self.collect(later=False).removed
+            self.assertIn("manifests%2Fgone", removed)
+            self.assertEqual(self.store.stream_tokens("runs/"), [])
 
     def test_append_during_removal(self) -> None:
         """A record that comes while its stream is removed stays, under its name."""
