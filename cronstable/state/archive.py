@@ -112,7 +112,11 @@ def write_archive(root: str, output: str) -> int:
     """
     target = _target_of(output)
     temporary = os.path.join(os.path.dirname(target), f"cronstable-{secrets.token_hex(4)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    except OSError as error:
+        error.filename = output
+        raise
     try:
         with os.fdopen(descriptor, "wb") as raw:
             count = _fill(raw, root)

@@ -123,10 +123,10 @@ class BackupTests(AdminCase):
         self.assertEqual(os.listdir(self.base), ["source"])
 
     def test_not_writable(self) -> None:
-        """An archive that cannot be written is an error and leaves nothing."""
-        self.assertRaises(
-            FileNotFoundError, admin.backup, self.settings, self.path("no/such/dir/b.tar.gz")
-        )
+        """An archive that cannot be written is an error that names it, and leaves nothing."""
+        path = self.path("no/such/dir/b.tar.gz")
+        error = self.assertRaises(FileNotFoundError, admin.backup, self.settings, path)
+        self.assertEqual(error.filename, path)
 
     def test_not_a_file(self) -> None:
         """A pipe, a device or a directory is never replaced by an archive."""
