@@ -361,7 +361,9 @@ class RunService(Service):
         if run.slot is not None and not run.slot.closed:
             run.slot.ran(run.started_at)
         if request.cause in tables.BEGINS_SEQUENCE:
-            run.sequence = self.retries.begin(run.job, request.slot)
+            # The slot of a boot run is of no schedule: its retries stand for none.
+            slot = None if request.cause == "boot" else request.slot
+            run.sequence = self.retries.begin(run.job, slot)
         elif (sequence := sequence_of(request)) is not None:
             run.sequence = sequence
         elif request.cause in tables.USES_SEQUENCE:

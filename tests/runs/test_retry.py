@@ -216,6 +216,16 @@ class RetryTests(SynchronousTestCase):
         self.assertEqual([row.exit_code for row in world.records("a")], [127, 127])
         self.assertEqual(world.results("a"), {("ran", None): 1})
 
+    def test_boot_run(self) -> None:
+        """The retries of a boot run stand for no slot, for nothing was due then."""
+        world = self.world(job("a", "@reboot", retry=THREE))
+        world.executor.behave = lambda launch: launch.exit(1)
+        world.boot.begin(world.runs.jobs)
+        world.advance(30)
+        causes = [(row.cause, row.attempt) for row in world.records("a")]
+        self.assertEqual(causes, [("boot", 0), ("retry", 1), ("retry", 2), ("retry", 3)])
+        self.assertEqual([row.slot for row in world.records("a")][1:], [None] * 3)
+
     def test_stopping(self) -> None:
         """A run that fails while the daemon stops is recorded, not reported and not retried."""
         world = self.world(job("a", ONCE_A_DAY, retry=THREE))
