@@ -194,18 +194,20 @@ class Store:
         """Say once which scheme the store follows; warn if it is one this build does not know."""
         token = names.token(META)
         found = False
+        newer: dict[str, object] = {}
         for file in self.records.files(token):
             try:
                 stamp = opened(self.tree.files.read(self.tree.path("records", token, file)))
+                version = stamp.get("storeVersion")
             except Foreign as error:
-                found = True
-                self._warn_newer(error.version)
-                continue
+                version = error.version
             except (OSError, Malformed):
                 continue
             found = True
-            if stamp.get("storeVersion") != SCHEME:
-                self._warn_newer(stamp.get("storeVersion"))
+            if version != SCHEME:
+                newer[repr(version)] = version
+        for version in newer.values():
+            self._warn_newer(version)
         if not found:
             self.records.append(META, {"storeVersion": SCHEME})
 

@@ -20,8 +20,8 @@ MOUNTS = "/proc/mounts"
 
 _SHARED = frozenset(
     (
-        "afs beegfs ceph cifs fuse.ceph fuse.glusterfs fuse.sshfs gfs2 glusterfs gpfs lustre nfs"
-        " nfs4 ocfs2 orangefs smb3 smbfs sshfs"
+        "afs beegfs ceph cifs fuse.ceph fuse.ceph-fuse fuse.glusterfs fuse.sshfs gfs2 glusterfs"
+        " gpfs lustre nfs nfs4 ocfs2 orangefs smb3 smbfs sshfs"
     ).split()
 )
 _LOCAL = frozenset(

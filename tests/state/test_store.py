@@ -87,6 +87,21 @@ class StartTests(SynchronousTestCase):
             self.assertEqual(files.read(path), stamp)
             self.assertEqual(len(files.names("/state/default/records/meta")), 1)
 
+    def test_newer_stamps(self) -> None:
+        """Nodes that stamped a store at the same moment are one warning, not one each."""
+        clock = StandingClock()
+        files = MemoryFiles(clock.now)
+        store = memory_store(clock, files, start=False)
+        store.tree.create()
+        store.tree.make_directory("/state/default/records/meta")
+        for number, version in enumerate(("v2", "v2", "v3")):
+            stamp = b'{"data":{},"schemaVersion":"%s"}' % version.encode()
+            path = f"/state/default/records/meta/000000000000{number}.000000-a-1.json"
+            files.create(path, stamp, True)
+        with self.assertLogs("cronstable.state", "WARNING") as logs:
+            store.start()
+        self.assertEqual(len(logs.output), 2)
+
     def test_damaged_stamp(self) -> None:
         """A stamp that tells nothing does not keep a store from starting; it is stamped anew."""
         clock = StandingClock()

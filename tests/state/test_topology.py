@@ -21,6 +21,7 @@ tmpfs /mnt/over tmpfs rw 0 0
 me@host: /mnt/over fuse.sshfs rw 0 0
 x /mnt/lustre lustre rw 0 0
 x /mnt/ceph ceph rw 0 0
+ceph-fuse /mnt/ceph/user fuse.ceph-fuse rw 0 0
 x /mnt/gluster fuse.glusterfs rw 0 0
 """
 
@@ -38,6 +39,7 @@ class MountTests(SynchronousTestCase):
             "/mnt/over/x": "shared",
             "/mnt/lustre": "shared",
             "/mnt/ceph": "shared",
+            "/mnt/ceph/user/x": "shared",
             "/mnt/gluster": "shared",
         }.items():
             mount = mount_of(path, TABLE)
