@@ -220,8 +220,8 @@ class OsFiles:
         return FileStatus(status.st_size, status.st_mtime, _is_directory(status.st_mode))
 
     def touch(self, path: str, when: float) -> None:
-        """Set when a file was last modified."""
-        os.utime(path, (when, when))
+        """Set when a file was last modified; a link's own time, not that of what it leads to."""
+        os.utime(path, (when, when), follow_symlinks=_FOLLOWED)
 
     def lock(self, path: str, wait: bool) -> Lock | None:
         """
@@ -264,6 +264,8 @@ _READ_QUIETLY = _READ | getattr(os, "O_NOATIME", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | _CLOEXEC
 _LOCK = os.O_RDWR | os.O_CREAT | _CLOEXEC
+
+_FOLLOWED = os.utime not in os.supports_follow_symlinks
 
 
 def _open_to_read(path: str) -> int:

@@ -184,10 +184,12 @@ class Sweeps:
         return removed
 
     def _remove_entry(self, path: str, is_directory: bool) -> None:
-        if is_directory:
+        try:
+            self._tree.files.unlink(path)  # A link to a directory is none.
+        except (IsADirectoryError, PermissionError):
+            if not is_directory:
+                raise
             self._tree.files.remove_directory(path)
-        else:
-            self._tree.files.unlink(path)
 
     def newer_scheme_at_work(self) -> str | None:
         """Return a record of another scheme that was set aside since, None if there is none."""

@@ -236,6 +236,15 @@ class OsFilesTests(FilesContract, SynchronousTestCase):
         error = self.assertRaises(OSError, OsFiles().read, f"{self.base}/z")
         self.assertEqual(error.errno, errno.EFBIG)
 
+    def test_touch_of_a_link(self) -> None:
+        """What a link leads to, which may be anybody's, keeps its time."""
+        path = f"{self.base}/f"
+        OsFiles().create(path, b"", False)
+        os.utime(path, (5.0, 5.0))
+        os.symlink(path, f"{self.base}/l")
+        OsFiles().touch(f"{self.base}/l", 9.0)
+        self.assertEqual((os.stat(path).st_mtime, os.lstat(f"{self.base}/l").st_mtime), (5.0, 9.0))
+
     def test_large_file_in_one_piece(self) -> None:
         """What a large file takes is one piece of memory: many would stay with their thread."""
         path = f"{self.base}/f"

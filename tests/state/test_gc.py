@@ -17,7 +17,14 @@ from cronstable.state.instants import to_text
 from cronstable.state.manifests import Names, manifest
 from cronstable.state.memory import MemoryFiles
 from cronstable.state.store import Store
-from tests.state.support import NOW, StandingClock, memory_store, reopened, vector
+from tests.state.support import (
+    NOW,
+    StandingClock,
+    disk_store,
+    memory_store,
+    reopened,
+    vector,
+)
 
 GRACE = 1000.0
 ROOT = "/state/default"
@@ -523,6 +530,20 @@ class LeftoverTests(SynchronousTestCase):
         self.assertEqual((result.tmp_removed, result.quarantine_removed), (0, 2))
         clock.advance(86_400)
         self.assertEqual(gc.sweep(store, {}, clock.wall - GRACE).tmp_removed, 1)
+
+    def test_links(self) -> None:
+        """A link that was set aside goes, whatever it leads to, and that stays."""
+        clock = StandingClock()
+        store = disk_store(self.mktemp(), clock)
+        elsewhere = os.path.abspath(self.mktemp())
+        os.mkdir(elsewhere)
+        os.symlink(elsewhere, store.tree.path("quarantine", "0.json.a.bad"))
+        os.utime(elsewhere, (NOW, NOW))
+        clock.advance(GRACE + 1)
+        result = gc.sweep(store, {}, clock.wall - GRACE)
+        self.assertEqual(result.quarantine_removed, 1)
+        self.assertEqual(os.listdir(store.tree.path("quarantine")), [])
+        self.assertTrue(os.path.isdir(elsewhere))
 
     def test_nothing_to_do(self) -> None:
         """A store without anything old is left as it is."""
