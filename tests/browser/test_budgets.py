@@ -146,7 +146,7 @@ class ThousandJobsTests(BrowserTestCase):
             return found["JSHeapUsedSize"], found["Nodes"]
 
         def update(times: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-            """Return heap and nodes a few times after so many updates, an answer under way or not."""
+            """Return heap and nodes a few times after so many updates: one may be under way."""
             for _ in range(times):
                 poll()
             heaps, nodes = zip(*(measured() for _ in range(5)), strict=True)
