@@ -19,6 +19,7 @@ export function createLogPane(app, { label, height = null } = {}) {
   let following = prefs.follow;
   let query = null;
   let blocks = [];
+  let lastTop = 0;
 
   const search = h("input", {
     type: "search",
@@ -114,7 +115,7 @@ export function createLogPane(app, { label, height = null } = {}) {
     lines.push(...fresh);
     trim();
     if (query) mark();
-    if (following) list.scrollTop = list.scrollHeight;
+    if (following) toEnd();
     else {
       unseen += fresh.length;
       footer();
@@ -178,15 +179,20 @@ export function createLogPane(app, { label, height = null } = {}) {
     list.replaceChildren();
     blocks = [];
     for (const line of all) append(line);
-    if (following) list.scrollTop = list.scrollHeight;
+    if (following) toEnd();
     if (query) mark();
   }
 
   function follow(on) {
     following = on;
     unseen = 0;
-    if (on) list.scrollTop = list.scrollHeight;
+    if (on) toEnd();
     footer();
+  }
+
+  function toEnd() {
+    list.scrollTop = list.scrollHeight;
+    lastTop = list.scrollTop;
   }
 
   function footer() {
@@ -196,7 +202,6 @@ export function createLogPane(app, { label, height = null } = {}) {
   }
 
   // Only a movement upwards by a person stops following; reaching the end starts it again.
-  let lastTop = 0;
   list.addEventListener(
     "scroll",
     () => {
