@@ -53,6 +53,13 @@ class KnownChannel(HTTPChannel):
     """A connection that its site knows of."""
 
     site: Any
+    _secure: bool | None = None
+
+    def isSecure(self) -> bool:  # noqa: N802 - the name is Twisted's
+        """Return whether this is TLS, which Klein asks twice of each request and looks up slowly."""
+        if self._secure is None:
+            self._secure = super().isSecure()
+        return self._secure
 
     def connectionMade(self) -> None:  # noqa: N802 - the name is Twisted's
         """Let the site know of the connection."""
