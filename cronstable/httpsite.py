@@ -56,7 +56,7 @@ class KnownChannel(HTTPChannel):
     _secure: bool | None = None
 
     def isSecure(self) -> bool:  # noqa: N802 - the name is Twisted's
-        """Return whether this is TLS, which Klein asks twice of each request and looks up slowly."""
+        """Return whether this is TLS, which is slow to find out and asked twice per request."""
         if self._secure is None:
             self._secure = super().isSecure()
         return self._secure
