@@ -39,7 +39,7 @@ BELOW: dict[str, str] = {
 """Rooms that are packages, lowest first."""
 
 BOTTOM = frozenset(
-    "agenda clock events httpsite identity platform service threads tls version".split()
+    "agenda clock events httpsite identity mounts platform service threads tls version".split()
 )
 """Modules for everybody; they import only each other."""
 

@@ -11,16 +11,14 @@ docs/executors.md, "When a place does not answer", specifies it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 
 from twisted.internet.defer import Deferred
 
 from cronstable.clock import Clock
 from cronstable.executors.interfaces import LaunchSpec
+from cronstable.mounts import MOUNTS, entries, inside, read_mounts
 from cronstable.platform import DEFAULT_SHELL
-
-MOUNTS = "/proc/mounts"
 
 READ_AGAIN = 5.0
 """Seconds after which the mount table is read anew at the next launch."""
@@ -31,20 +29,14 @@ _SERVED = frozenset(
         " virtiofs"
     ).split()
 )
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def served_mounts(path: str = MOUNTS) -> tuple[str, ...]:
     """Return where a server or a process serves the files, as the mount table at C{path} says."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as table:
-            lines = [line.split(" ") for line in table]
-    except OSError:
-        return ()
     return tuple(
-        _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[1])
-        for fields in lines
-        if len(fields) > 2 and (fields[2] in _SERVED or fields[2].startswith("fuse"))
+        each.point
+        for each in entries(read_mounts(path))
+        if each.kind in _SERVED or each.kind.startswith("fuse")
     )
 
 
@@ -98,7 +90,7 @@ class Reach:
         return waiter
 
     def _found(self, place: str, real: str) -> None:
-        if not any(_inside(real, point) for point in self._mounts):
+        if not any(inside(real, point) for point in self._mounts):
             self._near.add(place)
 
     def _tell(self, place: str) -> None:
@@ -119,7 +111,3 @@ def _places(spec: LaunchSpec) -> list[str]:
     if "/" in program and program != DEFAULT_SHELL:
         places.append(os.path.join(*places, program) if places else os.path.abspath(program))
     return places
-
-
-def _inside(path: str, point: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")

@@ -37,6 +37,8 @@ BULK_WORKERS = 16
 """Threads for everything but leases."""
 
 LEASE_WORKERS = 8
+"""Threads that renew leases and give them back."""
+
 HUNT_WORKERS = 8
 """Threads that look for free leases, which may take long: no renewal waits behind them."""
 

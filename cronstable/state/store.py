@@ -13,6 +13,7 @@ import os
 import attrs
 
 from cronstable.config.sections_values import StateConfig
+from cronstable.mounts import read_mounts
 from cronstable.state import names
 from cronstable.state.apart import ApartFiles
 from cronstable.state.blobs import Blobs
@@ -31,7 +32,6 @@ from cronstable.state.topology import (
     locks_exclude,
     may_hold_up,
     mount_of,
-    read_mounts,
 )
 from cronstable.state.tree import FsyncMode, StoreClock, Tree, directories_in
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from typing import Literal
 
 import attrs
 
+from cronstable.mounts import entries, inside, read_mounts
 from cronstable.state.tree import Tree
 
 Topology = Literal["single-node", "shared"]
-
-MOUNTS = "/proc/mounts"
 
 _SHARED = frozenset(
     (
@@ -29,7 +27,6 @@ _LOCAL = frozenset(
         "bcachefs btrfs ext2 ext3 ext4 f2fs jfs nilfs2 overlay ramfs reiserfs rootfs tmpfs xfs zfs"
     ).split()
 )
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 @attrs.frozen
@@ -61,28 +58,14 @@ class Mount:
         return None
 
 
-def read_mounts(path: str = MOUNTS) -> str:
-    """Return the text of the mount table, empty where the system has none."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as table:
-            return table.read()
-    except OSError:
-        return ""
-
-
 def mount_of(path: str, mounts: str) -> Mount | None:
     """Return the mount that C{path}, which need not exist, is on; None if the table is silent."""
     real = os.path.realpath(path)
     best: Mount | None = None
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 4:
-            continue
-        point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), fields[1])
-        inside = real == point or real.startswith(point.rstrip("/") + "/")
+    for each in entries(mounts):
         # A later line with the same point is mounted over the earlier one.
-        if inside and (best is None or len(point) >= len(best.point)):
-            best = Mount(point, fields[2], frozenset(fields[3].split(",")))
+        if inside(real, each.point) and (best is None or len(each.point) >= len(best.point)):
+            best = Mount(each.point, each.kind, frozenset(each.options.split(",")))
     return best
 
 
